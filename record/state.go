@@ -12,7 +12,10 @@ type Blob struct {
 
 // StateHandle says where the keyed state of one subtask at one checkpoint lies and how to read it back.
 type StateHandle struct {
+	// Subtask is the subtask that wrote it.
 	Subtask int `json:"subtask"`
+	// Operator is the name of the operator that the state belongs to.
+	Operator string `json:"operator"`
 	// Backend is the back end that wrote the state; Format its version of the layout.
 	Backend string `json:"backend"`
 	Format  int    `json:"format"`
