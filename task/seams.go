@@ -1,0 +1,94 @@
+package task
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weirstream/weir/exchange"
+	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/topology"
+)
+
+// Source hands out what was fetched for one subtask. Its methods are called by the subtask's goroutine.
+type Source interface {
+	// Poll returns the next batch, of one partition, or nil when none is ready; then the subtask is woken when one is.
+	Poll() *record.Batch
+	// Release gives a batch back once its records were processed.
+	Release(*record.Batch)
+	// Position describes a partition that was not there at the start. Its offset is where reading starts.
+	Position(record.SourcePartition) record.Position
+}
+
+// Sink takes the results of one subtask. Its methods are called by the subtask's goroutine and do not block.
+type Sink interface {
+	// Begin sets the first transaction. It is called once, before the first Write.
+	Begin(record.Identity)
+	// Write copies the records (not the bytes they refer to). The partition is the record's group mod the output's
+	// partition count.
+	Write(output int, records []record.Record) error
+	// Full says that the subtask should hold back. It is woken when that changes.
+	Full() bool
+	// Flush sends what is accumulated: the subtask has nothing else to do.
+	Flush()
+	// Barrier ends the transaction of checkpoint n for this subtask and goes on with next. When all writes of n are
+	// acknowledged and none is in flight, Subtask.Written(n) must be called.
+	Barrier(n record.CheckpointID, next record.Identity)
+}
+
+// State is the keyed state of one operator in one subtask.
+type State interface {
+	// Table opens a table, at start only.
+	Table(name string) (topology.Table, error)
+	// Freeze marks the state as of barrier n; called by the subtask's goroutine, it takes microseconds.
+	Freeze(n record.CheckpointID) Snapshot
+}
+
+// Snapshot is frozen state on its way to durable storage.
+type Snapshot interface {
+	// Persist makes the state durable. It is called from one goroutine in the order of the checkpoints, again after an
+	// error, until it succeeds or the attempt ends.
+	Persist(ctx context.Context) (record.StateHandle, error)
+}
+
+// Report is a subtask's acknowledgement of a checkpoint: its state is durable and its results are written.
+type Report struct {
+	Attempt    record.Attempt
+	Checkpoint record.CheckpointID
+	Subtask    int
+	Positions  []record.Position
+	States     []record.StateHandle
+}
+
+// Options are what a subtask is built from.
+type Options struct {
+	Index   int
+	Plan    *topology.Plan
+	Attempt record.Attempt
+	Waker   Waker
+	Source  Source
+	Sink    Sink
+	// State opens the state of a keyed step.
+	State func(step int) (State, error)
+	Mesh  *exchange.Mesh
+	// Positions are those of the partitions that this subtask reads.
+	Positions map[record.SourcePartition]record.Position
+	// InFlight is the most checkpoints that may be open at once.
+	InFlight int
+	// Report takes an acknowledgement. It is called by the snapshot goroutine and may block.
+	Report func(context.Context, Report) error
+	Logger *slog.Logger
+}
+
+// Waker lets a subtask sleep until something changed for it.
+type Waker chan struct{}
+
+// NewWaker returns a waker.
+func NewWaker() Waker { return make(Waker, 1) }
+
+// Wake ends the present or the next sleep. It never blocks and may be called by any goroutine.
+func (w Waker) Wake() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,13 @@
+package task
+
+import "sync/atomic"
+
+// Stats are counters of one subtask since its start. They may be read by any goroutine.
+type Stats struct {
+	RecordsIn, RecordsOut atomic.Int64
+	// PersistRetries counts attempts to make state durable that failed.
+	PersistRetries atomic.Int64
+}
+
+// Stats returns the subtask's counters.
+func (s *Subtask) Stats() *Stats { return &s.stats }
