@@ -2,7 +2,7 @@ package coordinator
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -146,11 +146,7 @@ func (c *Coordinator) expiring() barrier.Event {
 
 // step feeds the core one event and carries out its actions.
 func (c *Coordinator) step(ctx context.Context, e barrier.Event) (done bool, err error) {
-	e, err = c.note(e)
-	if err != nil {
-		return false, err
-	}
-	for _, a := range c.core.Step(e) {
+	for _, a := range c.core.Step(c.note(e)) {
 		switch a := a.(type) {
 		case barrier.EndAttempt:
 			return true, a.Cause
@@ -164,27 +160,32 @@ func (c *Coordinator) step(ctx context.Context, e barrier.Event) (done bool, err
 }
 
 // note keeps what an event carries beyond what the core needs to know.
-func (c *Coordinator) note(e barrier.Event) (barrier.Event, error) {
+func (c *Coordinator) note(e barrier.Event) barrier.Event {
 	switch e := e.(type) {
 	case reported:
-		p := c.open[e.Checkpoint]
-		if p == nil || e.Attempt != c.opts.Core.Attempt {
-			return nil, fmt.Errorf("subtask %d reports checkpoint %d of attempt %d, which is not open", e.Subtask, e.Checkpoint, e.Attempt)
-		}
-		p.Positions = append(p.Positions, e.report.Positions...)
-		p.States = append(p.States, e.report.States...)
-		p.acked = append(p.acked, e.Subtask)
-		return e.Acknowledged, nil
+		c.gather(e)
+		return e.Acknowledged
 	case prepared:
 		p := c.open[e.Checkpoint]
 		p.manifest = e.manifest
 		c.phase(p, "manifest", "prepared")
-		return e.Prepared, nil
+		return e.Prepared
 	case barrier.TransactionOpened:
 		c.opened = append(c.opened, opened{c.next, e.Identity, time.Now()})
 		c.next++
 	}
-	return e, nil
+	return e
+}
+
+// gather adds a report to its checkpoint. One that is stale or comes twice adds nothing, and the core ignores it as well.
+func (c *Coordinator) gather(e reported) {
+	p := c.open[e.Checkpoint]
+	if p == nil || e.Attempt != c.opts.Core.Attempt || slices.Contains(p.acked, e.Subtask) {
+		return
+	}
+	p.Positions = append(p.Positions, e.report.Positions...)
+	p.States = append(p.States, e.report.States...)
+	p.acked = append(p.acked, e.Subtask)
 }
 
 // phase closes a phase of p and names the next.
