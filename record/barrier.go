@@ -21,9 +21,9 @@ type Barrier struct {
 // Identity is what all writers of one transaction share. (ProducerID, Epoch) is an opaque pair: the producer id
 // changes when the epochs run out, so two identities are ordered by their checkpoints and never by their epochs.
 type Identity struct {
-	TransactionalID string
-	ProducerID      int64
-	Epoch           int16
+	TransactionalID string `json:"transactional_id"`
+	ProducerID      int64  `json:"producer_id"`
+	Epoch           int16  `json:"epoch"`
 }
 
 // IsZero says whether i names no transaction.

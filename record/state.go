@@ -19,6 +19,8 @@ type StateHandle struct {
 	// Backend is the back end that wrote the state; Format its version of the layout.
 	Backend string `json:"backend"`
 	Format  int    `json:"format"`
+	// KeyGroups are the key groups that may hold entries here, ascending; a restore skips handles that share none.
+	KeyGroups []KeyGroup `json:"key_groups,omitempty"`
 	// Inline is the state itself where the back end keeps it in the manifest.
 	Inline []byte `json:"inline,omitempty"`
 	Blobs  []Blob `json:"blobs,omitempty"`
