@@ -1,0 +1,110 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/IBM/sarama"
+)
+
+// TopicPartition names one partition.
+type TopicPartition struct {
+	Topic     string
+	Partition int32
+}
+
+func (tp TopicPartition) String() string { return fmt.Sprintf("%s-%d", tp.Topic, tp.Partition) }
+
+// Which offset ListOffsets asks for, beside a time in milliseconds since the Unix epoch.
+const (
+	Latest   = sarama.OffsetNewest
+	Earliest = sarama.OffsetOldest
+)
+
+// ListOffsets returns, for each partition, its first or last offset or the first one at or after a time (-1 where there is
+// none). With sarama.ReadCommitted the last offset is the last stable one. It asks again while leaders move, until ctx
+// ends.
+func (c *Cluster) ListOffsets(ctx context.Context, parts []TopicPartition, at int64, isolation sarama.IsolationLevel) (map[TopicPartition]int64, error) {
+	found := make(map[TopicPartition]int64, len(parts))
+	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
+		err := c.listOnce(ctx, parts, at, isolation, found)
+		if len(found) == len(parts) {
+			return found, nil
+		}
+		switch Classify(ListOffsets, err) {
+		case Refresh:
+			if refreshErr := c.Refresh(ctx, topicsOf(parts)...); Permanent(refreshErr) {
+				return nil, refreshErr
+			}
+		case OK, Retry:
+		default:
+			return nil, err
+		}
+		if ctxErr := Sleep(ctx, wait); ctxErr != nil {
+			return nil, fmt.Errorf("list offsets: %w; the last answer was: %w", ctxErr, err)
+		}
+	}
+}
+
+func topicsOf(parts []TopicPartition) []string {
+	seen := map[string]bool{}
+	var topics []string
+	for _, p := range parts {
+		if !seen[p.Topic] {
+			seen[p.Topic] = true
+			topics = append(topics, p.Topic)
+		}
+	}
+	return topics
+}
+
+// listOnce asks each leader for what is not found yet, and returns the gravest error.
+func (c *Cluster) listOnce(ctx context.Context, parts []TopicPartition, at int64, isolation sarama.IsolationLevel, found map[TopicPartition]int64) error {
+	requests := map[string]*sarama.OffsetRequest{}
+	var worst error
+	note := func(err error) {
+		if Classify(ListOffsets, err) > Classify(ListOffsets, worst) {
+			worst = err
+		}
+	}
+	for _, p := range parts {
+		if _, have := found[p]; have {
+			continue
+		}
+		addr, _, err := c.Leader(p.Topic, p.Partition)
+		if err != nil {
+			note(err)
+			continue
+		}
+		if requests[addr] == nil {
+			requests[addr] = &sarama.OffsetRequest{Version: 5, IsolationLevel: isolation}
+		}
+		requests[addr].AddBlock(p.Topic, p.Partition, at, 1)
+	}
+	for addr, req := range requests {
+		resp, err := Call(ctx, c, Control, addr, func(b *sarama.Broker) (*sarama.OffsetResponse, error) { return b.GetAvailableOffsets(req) })
+		if err != nil {
+			note(fmt.Errorf("list offsets: broker %s: %w", addr, err))
+			continue
+		}
+		note(collect(resp, found))
+	}
+	return worst
+}
+
+func collect(resp *sarama.OffsetResponse, found map[TopicPartition]int64) error {
+	var errs []error
+	for topic, blocks := range resp.Blocks {
+		for p, b := range maps.All(blocks) {
+			tp := TopicPartition{topic, p}
+			if b.Err != sarama.ErrNoError {
+				errs = append(errs, &Error{Op: "list the offsets of " + tp.String(), Code: b.Err})
+				continue
+			}
+			found[tp] = b.Offset
+		}
+	}
+	return errors.Join(errs...)
+}
