@@ -5,7 +5,8 @@
 //
 // A core is a state machine: an event in, a new state and a list of actions out. There is no goroutine, clock,
 // randomness or I/O inside, and no lock: one goroutine owns a core, carries its actions out and reports back with
-// events. So every rule can be explored exhaustively (package barrier/explore) and replayed from text (testdata).
+// events. So every interleaving can be explored at small sizes (explore_test.go) and every rule replayed from text
+// (testdata).
 //
 // # What the cores guarantee
 //
@@ -16,6 +17,7 @@
 //
 // # Traps
 //
+//   - The sources begin when every transactional id has an open transaction, not when the first has: see Coordinator.opened.
 //   - Barrier N carries the identity of the transaction after it. A trigger needs that transaction to be open already.
 //   - The end of an attempt is one action, once. Events that arrive later find silence, so a driver may let what is under
 //     way finish without asking whether it still matters.

@@ -11,7 +11,8 @@ type Begin struct{}
 // IntervalElapsed asks for the next checkpoint.
 type IntervalElapsed struct{}
 
-// TransactionOpened answers OpenTransaction: writers may use Identity, and no transaction before had it.
+// TransactionOpened answers OpenTransaction: writers may use Identity, and no transaction before had it. The identity must
+// be obtained on the condition that the slot's last one is still current, so that a deposed attempt learns that it is.
 type TransactionOpened struct {
 	Slot     int
 	Identity record.Identity

@@ -45,7 +45,12 @@ func (c *Coordinator) abort(i int) {
 	c.emit(AbortSlot{i, c.slots[i].identity})
 }
 
-// opened takes a fresh transaction. The first one lets the sources begin; the others wait for a barrier.
+// opened takes a fresh transaction, which waits for a barrier to name it. The sources begin once every slot has one.
+//
+// Why every slot: an attempt fences all transactional ids and then opens each on the condition that nobody fenced it since.
+// Of two attempts that recover at the same time, one may win the first id and the other the second. If one open
+// transaction were enough to start, both would run and both would commit the same checkpoint. As all fences of an attempt
+// come before all its opens, at most one of the two gets every id.
 func (c *Coordinator) opened(i int, id record.Identity) error {
 	if i < 0 || i >= len(c.slots) || c.slots[i].state != opening {
 		return fmt.Errorf("%w: %v was opened in slot %d without being asked for", ErrProtocol, id, i)
@@ -54,12 +59,11 @@ func (c *Coordinator) opened(i int, id record.Identity) error {
 		return fmt.Errorf("%w: %v was used before", ErrProtocol, id)
 	}
 	c.slots[i] = slot{open, id}
-	if c.started || c.draining {
-		c.ready = append(c.ready, i)
-		return nil
+	c.ready = append(c.ready, i)
+	if !c.started && !c.draining && len(c.ready) == len(c.slots) {
+		c.current, c.ready = c.ready[0], c.ready[1:]
+		c.start(c.identity(c.current))
 	}
-	c.current = i
-	c.start(id)
 	return nil
 }
 
