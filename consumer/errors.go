@@ -1,0 +1,47 @@
+package consumer
+
+import (
+	"fmt"
+
+	"github.com/weirstream/weir/record"
+)
+
+// GapError says that the offsets to be read next are not in the log: retention has removed them, or the log was truncated.
+type GapError struct {
+	Source, Topic string
+	Partition     int32
+	// Wanted is the next offset to read; the log holds First up to, but not including, End.
+	Wanted, First, End int64
+}
+
+func (e *GapError) Error() string {
+	if e.Wanted < e.First {
+		return fmt.Sprintf("source %s: %s-%d starts at offset %d, but the job has read up to %d: records %d to %d are gone",
+			e.Source, e.Topic, e.Partition, e.First, e.Wanted, e.Wanted, e.First-1)
+	}
+	return fmt.Sprintf("source %s: %s-%d ends at offset %d, but the job has read up to %d: the log was truncated",
+		e.Source, e.Topic, e.Partition, e.End, e.Wanted)
+}
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *GapError) OperatorDecides() bool { return true }
+
+// RecreatedError says that a topic is not the one that the positions belong to.
+type RecreatedError struct {
+	Source, Topic string
+	// Partition is one that is missing, or -1 where the topic's id has changed from Old to New.
+	Partition int32
+	Old, New  record.TopicID
+}
+
+func (e *RecreatedError) Error() string {
+	if e.Partition >= 0 {
+		return fmt.Sprintf("source %s: %s-%d has a position in the checkpoint, but the topic has no such partition",
+			e.Source, e.Topic, e.Partition)
+	}
+	return fmt.Sprintf("source %s: topic %s was deleted and created again (its id was %s and is %s): offsets of the old one mean nothing in the new",
+		e.Source, e.Topic, e.Old, e.New)
+}
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *RecreatedError) OperatorDecides() bool { return true }

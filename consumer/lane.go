@@ -1,0 +1,88 @@
+package consumer
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirstream/weir/record"
+)
+
+// Lane is the queue of fetched batches of one subtask.
+type Lane struct {
+	consumer *Consumer
+	subtask  int
+	limit    int64
+	// bytes counts the batches that wait and those that the subtask has not given back.
+	bytes atomic.Int64
+	size  atomic.Int64
+	mu    struct {
+		sync.Mutex
+		queue []*record.Batch
+		head  int
+		spare []*record.Batch
+	}
+}
+
+// spareBatches bounds the empty batches kept for reuse.
+const spareBatches = 64
+
+// Poll returns the next batch, or nil where none is ready. It belongs to the goroutine of the lane's subtask.
+func (l *Lane) Poll() *record.Batch {
+	if l.size.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.mu.queue[l.mu.head]
+	l.mu.queue[l.mu.head] = nil
+	if l.mu.head++; l.mu.head == len(l.mu.queue) {
+		l.mu.queue, l.mu.head = l.mu.queue[:0], 0
+	}
+	l.size.Add(-1)
+	return b
+}
+
+// Release gives a batch back. Its records must not be used any more; the bytes that they refer to may be.
+func (l *Lane) Release(b *record.Batch) {
+	size := int64(b.Bytes)
+	b.Reset()
+	l.mu.Lock()
+	if len(l.mu.spare) < spareBatches {
+		l.mu.spare = append(l.mu.spare, b)
+	}
+	l.mu.Unlock()
+	if left := l.bytes.Add(-size); left < l.limit && left+size >= l.limit {
+		l.consumer.kickAll()
+	}
+}
+
+// Position describes a partition of this lane as it was found, before anything was read.
+func (l *Lane) Position(at record.SourcePartition) record.Position { return l.consumer.position(at) }
+
+// full says that the lane's partitions should not be fetched for now.
+func (l *Lane) full() bool { return l.bytes.Load() >= l.limit }
+
+// take returns an empty batch to fill.
+func (l *Lane) take() *record.Batch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.mu.spare); n > 0 {
+		b := l.mu.spare[n-1]
+		l.mu.spare = l.mu.spare[:n-1]
+		return b
+	}
+	return new(record.Batch)
+}
+
+// push appends a batch and wakes the subtask.
+func (l *Lane) push(b *record.Batch) {
+	l.bytes.Add(int64(b.Bytes))
+	l.mu.Lock()
+	if l.mu.head > 0 && len(l.mu.queue) == cap(l.mu.queue) {
+		l.mu.queue, l.mu.head = append(l.mu.queue[:0], l.mu.queue[l.mu.head:]...), 0
+	}
+	l.mu.queue = append(l.mu.queue, b)
+	l.mu.Unlock()
+	l.size.Add(1)
+	l.consumer.opts.Wake(l.subtask)
+}
