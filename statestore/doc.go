@@ -1,0 +1,50 @@
+// Package statestore keeps the keyed state of one subtask: tables in memory, a Pebble database beneath, and snapshots at
+// barriers.
+//
+// # Data flow
+//
+//	operator ── Upsert ──▶ Table ─▶ shard (one per key group): index + arena          owner goroutine
+//	                                  │ barrier n: Freeze
+//	                                  ▼
+//	                               Snapshot: slices of index, chunks and dirty list    background goroutine
+//	                                  │ Persist
+//	                                  ├─ pebble: sorted table ─▶ Ingest ─▶ Checkpoint ─▶ upload of new files
+//	                                  ├─ fs:     dump in one file ─▶ upload
+//	                                  └─ memory: dump inside the handle
+//
+// Two goroutines take part: the owner, which is the subtask's loop, and one that runs Persist for one snapshot after the
+// other. Open reads handles of any back end, so a job may change its back end through a checkpoint.
+//
+// # Why the background needs no lock
+//
+// Every change belongs to a generation, which Freeze ends. An entry carries the generation that last changed it. The
+// owner changes bytes of an entry in place in two cases only: the entry is of the current generation, which no snapshot
+// contains; or its generation is persisted, that is, the snapshot's last read has happened (persisted is raised after it,
+// atomically, and the owner reads it before the change). In any other case the owner writes a new entry and points the
+// index at it. With a full dump (memory, fs) a snapshot reads entries of all older generations, so while one is pending
+// only the current generation changes in place.
+//
+// What surrounds the entries is safe too. A snapshot holds the slices of chunks and dirty list as they were: appends
+// land behind their length, rebuilds make new ones. Within a chunk the owner writes only behind the entries that were
+// there. A full dump also walks the index as it was, hence the owner copies the index before the first change of a slot
+// after a freeze (shard.walker).
+//
+// # Why a miss may ask Pebble
+//
+// An entry leaves memory only when its generation is persisted, so for a key that is not in memory Pebble has the newest
+// value, however far the background lags behind. A deleted key stays in memory as a tombstone until Pebble has it. A
+// shard that has never lost a key answers "absent" by itself (shard.incomplete).
+//
+// Eviction and garbage collection are one operation, the rebuild of a shard, done between two calls when memory has
+// grown: a clock hand goes over the shards, and entries that were not touched since it last came by are left out.
+//
+// # Traps
+//
+//   - Restore reads checkpoints only. Open empties the folder, since what a crash left there may be newer, older or
+//     torn. The folder carries a marker file, so that a wrong path in a configuration does not cost somebody's files.
+//   - Pebble has no log here (durability comes from checkpoints) and changes reach it as ingested tables only, so that a
+//     Pebble checkpoint never misses what sits in a memtable.
+//   - Pebble's file names repeat after a restore with other content: uploads carry the name of the run.
+//   - A slice from Upsert or Get is valid until the next call on any table of the store, which may move entries.
+//   - A failed fsync makes the store unusable (Err): the kernel may have dropped the pages and report success next time.
+package statestore

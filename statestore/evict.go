@@ -1,0 +1,78 @@
+package statestore
+
+// clockHand points at the shard that is next to give up entries.
+type clockHand struct {
+	table, group int
+}
+
+// tidy does the maintenance that is due after memory was taken. It is called between two operations, when the caller of
+// the last one no longer holds a slice. One shard is rebuilt at a time, which bounds the pause.
+func (s *Store) tidy() error {
+	sh, t := s.grown, s.grownIn
+	s.grown, s.grownIn = nil, nil
+	if sh.garbage > sh.arena.size/2 && sh.arena.size >= sh.rebuildAt {
+		if err := s.rebuild(t, sh, s.keepAll(s.persisted.Load())); err != nil {
+			return err
+		}
+	}
+	// While changes wait to be persisted in bulk, eviction would mostly copy what must stay.
+	if s.cold != nil && int64(s.bytes) > s.options.CacheBytes && !s.Full() {
+		return s.evict()
+	}
+	return nil
+}
+
+// evict lets the clock hand go over the shards until memory is under its limit again, one turn at most. An entry that was
+// used since the hand last passed stays, unless memory is an eighth over the limit: then only changes that are not
+// persisted stay.
+func (s *Store) evict() error {
+	persisted := s.persisted.Load()
+	for turns := len(s.tables) * s.options.Groups; turns > 0 && int64(s.bytes) > s.options.CacheBytes; turns-- {
+		t, sh := s.advance()
+		if sh == nil || sh.used == 0 {
+			continue
+		}
+		force := int64(s.bytes) > s.options.CacheBytes+s.options.CacheBytes/8
+		if err := s.rebuild(t, sh, s.keepHot(sh, persisted, force)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) advance() (*Table, *shard) {
+	h := &s.hand
+	if h.group++; h.group >= s.options.Groups {
+		h.group, h.table = 0, (h.table+1)%len(s.tables)
+	}
+	t := s.tables[h.table]
+	return t, t.shards[h.group]
+}
+
+func (s *Store) rebuild(t *Table, sh *shard, keep keeper) error {
+	before := sh.bytes()
+	if err := sh.rebuild(s.generation, t.hash, keep); err != nil {
+		return err
+	}
+	s.bytes += sh.bytes() - before
+	return nil
+}
+
+// keepAll drops tombstones that the cold tier has, or that nothing needs because there is none.
+func (s *Store) keepAll(persisted uint32) keeper {
+	return func(_ uint64, e entry) bool {
+		return !e.tombstone() || s.cold != nil && e.generation() > persisted
+	}
+}
+
+// keepHot also drops clean entries that were not used lately, and notes that the shard no longer knows every key. The
+// cold tier has each of them: an entry is clean once its generation is persisted.
+func (s *Store) keepHot(sh *shard, persisted uint32, force bool) keeper {
+	return func(slot uint64, e entry) bool {
+		if e.generation() > persisted || slot&clockBit != 0 && !force && !e.tombstone() {
+			return true
+		}
+		sh.incomplete = sh.incomplete || !e.tombstone()
+		return false
+	}
+}

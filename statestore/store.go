@@ -1,0 +1,215 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirstream/weir/record"
+)
+
+// Uploader puts files into the checkpoint store.
+type Uploader interface {
+	// Upload stores the file at path durably under name, which is relative to the state of the job. The file never changes
+	// afterwards, so an implementation may link instead of copying. Storing the same content again is no error; other
+	// content under a name that is taken is one.
+	Upload(ctx context.Context, name, path string) (record.Blob, error)
+}
+
+// Fetcher brings files back from the checkpoint store.
+type Fetcher interface {
+	// Download puts the blob at path after checking size and digest. The file may share its storage with the store, and is
+	// never written to.
+	Download(ctx context.Context, blob record.Blob, path string) error
+}
+
+// backend is what differs between the ways to keep state. persist and committed are called by the background, one call
+// at a time; close by the owner when no other call runs.
+type backend interface {
+	// absorb stores the changes of a snapshot where the cold tier finds them.
+	absorb(s *Snapshot) error
+	persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error)
+	committed(n record.CheckpointID) error
+	close() error
+}
+
+// coldTier finds what is not in memory. The value is valid until the next call.
+type coldTier interface {
+	get(table uint32, group record.KeyGroup, key []byte) (value []byte, found bool, err error)
+}
+
+// Store is the keyed state of one subtask. Its methods belong to the goroutine of the subtask, except where they say
+// otherwise; Snapshots are handed to one background goroutine.
+type Store struct {
+	options Options
+	owned   func(record.KeyGroup) bool
+	tables  []*Table // by id
+	backend backend
+	cold    coldTier // nil where memory holds everything
+	memory
+
+	// persisted is the newest generation on whose entries no snapshot depends any more; the background raises it.
+	persisted atomic.Uint32
+	failure   atomic.Pointer[error]
+	figures   figures
+
+	queue struct {
+		sync.Mutex
+		pending []*Snapshot // in the order of freezing: not persisted yet
+		busy    bool        // a Persist is running
+	}
+}
+
+// memory is the accounting of the owner goroutine.
+type memory struct {
+	generation uint32
+	bytes      int // of all shards
+	dirtyBytes int // of the current generation
+	hits       int64
+	misses     int64
+	// grown is a shard that has taken memory since the last maintenance, nil most of the time.
+	grown   *shard
+	grownIn *Table
+	hand    clockHand
+}
+
+// Open starts a store that is empty or holds the key groups in owned of what restore refers to: the states of all
+// subtasks of one checkpoint, written by any number of subtasks and any back end. Whatever lies in the folder from
+// before is deleted, never read: only a checkpoint is known to be whole. A nil owned owns all key groups.
+func Open(ctx context.Context, o Options, restore []record.StateHandle, fetch Fetcher,
+	owned func(record.KeyGroup) bool) (*Store, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("state of subtask %d: %w", o.Subtask, err)
+	}
+	if owned == nil {
+		owned = func(record.KeyGroup) bool { return true }
+	}
+	s := &Store{options: o.withDefaults(), owned: owned}
+	s.generation = 1
+	if err := s.open(ctx, restore, fetch); err != nil {
+		err = fmt.Errorf("state of subtask %d: %w", o.Subtask, err)
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Table opens keyed state of an operator; the second call for a name returns the same table.
+func (s *Store) Table(operator, name string) (*Table, error) {
+	if len(operator) == 0 || len(name) == 0 || len(operator) > maxName || len(name) > maxName {
+		return nil, fmt.Errorf("state table %q of operator %q: names must have 1 to %d bytes", name, operator, maxName)
+	}
+	for _, t := range s.tables {
+		if t.operator == operator && t.name == name {
+			return t, nil
+		}
+	}
+	return s.addTable(operator, name), nil
+}
+
+const maxName = 1 << 10
+
+func (s *Store) addTable(operator, name string) *Table {
+	t := &Table{id: uint32(len(s.tables)), operator: operator, name: name, store: s, seed: maphash.MakeSeed(),
+		shards: make([]*shard, s.options.Groups)}
+	s.tables = append(s.tables, t)
+	return t
+}
+
+// Freeze closes the current set of changes as the state of checkpoint n. It takes microseconds: work is proportional to
+// the key groups that changed (that exist, with Memory and FS), not to the entries.
+func (s *Store) Freeze(n record.CheckpointID) *Snapshot {
+	begin := time.Now()
+	snap := s.freeze()
+	snap.n = n
+	s.publish(time.Since(begin), snap.bytes)
+	return snap
+}
+
+func (s *Store) freeze() *Snapshot {
+	snap := &Snapshot{store: s, generation: s.generation, bytes: s.dirtyBytes, tables: s.tables[:len(s.tables):len(s.tables)]}
+	for _, t := range s.tables {
+		for group, sh := range t.shards {
+			if sh == nil {
+				continue
+			}
+			snap.groups.add(group, s.options.Groups)
+			if p, ok := sh.freeze(s.generation, s.cold == nil); ok {
+				p.table, p.group = t, record.KeyGroup(group)
+				snap.parts = append(snap.parts, p)
+			}
+		}
+	}
+	s.generation++
+	s.dirtyBytes = 0
+	s.queue.Lock()
+	s.queue.pending = append(s.queue.pending, snap)
+	s.queue.Unlock()
+	s.figures.frozenBytes.Add(int64(snap.bytes))
+	return snap
+}
+
+// freeze captures the shard for a snapshot and starts a new list of changes.
+func (s *shard) freeze(generation uint32, full bool) (part, bool) {
+	p := part{chunks: s.arena.chunks, refs: s.dirty}
+	if full {
+		p.index, s.walker = s.index, generation
+	}
+	ok := len(s.dirty) > 0 || full && s.live > 0
+	s.dirty, s.lastDirty = nil, len(s.dirty)
+	return p, ok
+}
+
+// Full says that the changes not yet persisted have reached their bound: the subtask should take no more input until a
+// checkpoint has been persisted.
+func (s *Store) Full() bool {
+	return int64(s.dirtyBytes)+s.figures.frozenBytes.Load() >= s.options.DirtyBytes
+}
+
+// Committed tells that checkpoint n is committed: local copies of older ones are dropped. Any goroutine but not during a
+// Persist may call it.
+func (s *Store) Committed(n record.CheckpointID) error { return s.backend.committed(n) }
+
+// Close releases memory and files. Every Persist must have returned. What was not persisted is gone, as intended.
+func (s *Store) Close() error {
+	if s.backend == nil {
+		return nil
+	}
+	return s.backend.close()
+}
+
+// Err returns what made the store unusable (a failed fsync), or nil. Any goroutine may call it. The process must end:
+// nobody knows what the operating system kept of the files.
+func (s *Store) Err() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
+
+// mayChange says whether no snapshot needs the bytes of an entry of generation g any more. With a cold tier a snapshot
+// reads only the entries that its generation changed; a full dump reads all, so nothing but the current generation may
+// change while one is pending.
+func (s *Store) mayChange(g uint32) bool {
+	if g == s.generation {
+		return true
+	}
+	persisted := s.persisted.Load()
+	if s.cold != nil {
+		return g <= persisted
+	}
+	return persisted+1 == s.generation
+}
+
+// touch notes a hit and, where entries can be evicted, that the key is in use.
+func (s *Store) touch(sh *shard, place int) {
+	s.hits++
+	if s.cold != nil {
+		sh.index[place] |= clockBit
+	}
+}
