@@ -20,6 +20,7 @@ func (p Permit) Checkpoint() record.CheckpointID { return p.checkpoint }
 // Identity returns the transaction that holds the results of the checkpoint.
 func (p Permit) Identity() record.Identity { return p.identity }
 
+// String names the checkpoint and its transaction, for logs.
 func (p Permit) String() string {
 	return fmt.Sprintf("permit for checkpoint %d in %v", p.checkpoint, p.identity)
 }

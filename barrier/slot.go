@@ -50,7 +50,7 @@ func (c *Coordinator) abort(i int) {
 // Why every slot: an attempt fences all transactional ids and then opens each on the condition that nobody fenced it since.
 // Of two attempts that recover at the same time, one may win the first id and the other the second. If one open
 // transaction were enough to start, both would run and both would commit the same checkpoint. As all fences of an attempt
-// come before all its opens, at most one of the two gets every id.
+// come before all its opens, at most one of the two gets every id (docs/decisions/001).
 func (c *Coordinator) opened(i int, id record.Identity) error {
 	if i < 0 || i >= len(c.slots) || c.slots[i].state != opening {
 		return fmt.Errorf("%w: %v was opened in slot %d without being asked for", ErrProtocol, id, i)
