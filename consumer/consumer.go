@@ -41,7 +41,7 @@ type partition struct {
 	next     int64
 	epoch    int32
 	maxBytes int32
-	filter   filter
+	filter   kafka.CommittedFilter
 	// leaderEpoch is what the metadata said when the partition was given to its holder.
 	leaderEpoch int32
 	stats       partitionStats

@@ -14,7 +14,7 @@ const recordOverhead = 112
 // convert hands the records of one fetched partition on and moves its offset. It reports whether the response got it
 // anywhere.
 func (p *partition) convert(block *sarama.FetchResponseBlock) (moved bool) {
-	p.filter.reset(block.AbortedTransactions)
+	p.filter.Reset(block.AbortedTransactions)
 	out := p.lane.take()
 	before := p.next
 	for _, set := range block.RecordsSet {
@@ -23,7 +23,7 @@ func (p *partition) convert(block *sarama.FetchResponseBlock) (moved bool) {
 			break
 		}
 		p.epoch = b.PartitionLeaderEpoch
-		if p.filter.accept(b) {
+		if p.filter.Accept(b) {
 			out = p.appendRecords(out, b)
 		}
 		p.next = max(p.next, b.LastOffset()+1)

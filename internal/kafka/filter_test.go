@@ -1,4 +1,4 @@
-package consumer
+package kafka
 
 import (
 	"testing"
@@ -40,10 +40,10 @@ func TestFilterInterleavedCommitsAndAbortsOfOneProducer(t *testing.T) {
 		{1, 1, -1}, {1, 0, 0}, // 11 producer 1, 12 abort
 	})
 	want := []bool{false, true, false, true, true, false, true, false, false, false}
-	var f filter
-	f.reset([]*sarama.AbortedTransaction{{ProducerID: 1, FirstOffset: 11}, {ProducerID: 1, FirstOffset: 0}})
+	var f CommittedFilter
+	f.Reset([]*sarama.AbortedTransaction{{ProducerID: 1, FirstOffset: 11}, {ProducerID: 1, FirstOffset: 0}})
 	for i, b := range log {
-		if got := f.accept(b); got != want[i] {
+		if got := f.Accept(b); got != want[i] {
 			t.Errorf("batch %d at offset %d: accepted %v, want %v", i, b.FirstOffset, got, want[i])
 		}
 	}

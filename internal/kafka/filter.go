@@ -1,4 +1,4 @@
-package consumer
+package kafka
 
 import (
 	"encoding/binary"
@@ -7,24 +7,24 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// filter decides which record batches of one fetched partition are committed. A broker sends everything up to the last
+// CommittedFilter decides which record batches of one fetched partition are committed. A broker sends everything up to the last
 // stable offset, with a list of the aborted transactions in it; what of these is skipped is the client's work (as in
 // org.apache.kafka.clients.consumer.internals.CompletedFetch).
-type filter struct {
+type CommittedFilter struct {
 	// pending are aborted transactions that begin later in the response, by first offset; aborting the producers whose
 	// aborted transaction is open at this point. One producer may have several, committed ones between them.
 	pending  []*sarama.AbortedTransaction
 	aborting []int64
 }
 
-// reset starts a new response.
-func (f *filter) reset(aborted []*sarama.AbortedTransaction) {
+// Reset starts a new response.
+func (f *CommittedFilter) Reset(aborted []*sarama.AbortedTransaction) {
 	f.pending, f.aborting = aborted, f.aborting[:0]
 	slices.SortFunc(f.pending, func(a, b *sarama.AbortedTransaction) int { return int(a.FirstOffset - b.FirstOffset) })
 }
 
-// accept says whether b holds records for the application. Batches must be given in the order of their offsets.
-func (f *filter) accept(b *sarama.RecordBatch) bool {
+// Accept says whether b holds records for the application. Batches must be given in the order of their offsets.
+func (f *CommittedFilter) Accept(b *sarama.RecordBatch) bool {
 	for len(f.pending) > 0 && f.pending[0].FirstOffset <= b.LastOffset() {
 		f.aborting = append(f.aborting, f.pending[0].ProducerID)
 		f.pending = f.pending[1:]

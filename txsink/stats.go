@@ -1,0 +1,47 @@
+package txsink
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/IBM/sarama"
+)
+
+// WriterStats count what a writer did since its start. Any goroutine may read them.
+type WriterStats struct {
+	// Records and Bytes are acknowledged; Bytes counts keys, values and an estimate of their encoding.
+	Records, Bytes atomic.Int64
+	mu             sync.Mutex
+	retries        map[string]int64
+}
+
+// retry counts an answer that is not success by its code, "connection" for those without one.
+func (s *WriterStats) retry(err error) {
+	name := "connection"
+	var code sarama.KError
+	if errors.As(err, &code) {
+		name = strconv.Itoa(int(code))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.retries == nil {
+		s.retries = map[string]int64{}
+	}
+	s.retries[name]++
+}
+
+// Retries returns how often each error code was answered.
+func (s *WriterStats) Retries() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := map[string]int64{}
+	for k, v := range s.retries {
+		m[k] = v
+	}
+	return m
+}
+
+// Stats returns the writer's counters.
+func (w *Writer) Stats() *WriterStats { return &w.stats }
