@@ -22,7 +22,7 @@ type inline struct {
 	groups int
 }
 
-func (inline) absorb(*Snapshot) error { return nil }
+func (inline) absorb(context.Context, *Snapshot) error { return nil }
 
 func (b inline) persist(_ context.Context, s *Snapshot, _ Uploader) (record.StateHandle, error) {
 	var out bounded
@@ -53,7 +53,7 @@ type dumps struct {
 	pending string // written and not yet uploaded: the file of the snapshot that is tried again
 }
 
-func (*dumps) absorb(*Snapshot) error { return nil }
+func (*dumps) absorb(context.Context, *Snapshot) error { return nil }
 
 func (d *dumps) persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error) {
 	name := fmt.Sprintf("dump-%08d", s.n)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Backend says where keyed state lies and how it is snapshot.
@@ -45,6 +47,8 @@ type Options struct {
 	Run string
 	// Log is slog.Default() by default.
 	Log *slog.Logger
+
+	fs vfs.FS // under Pebble; tests put faults there
 }
 
 var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
@@ -64,6 +68,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.fs == nil {
+		o.fs = vfs.Default
 	}
 	return o
 }

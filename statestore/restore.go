@@ -20,14 +20,20 @@ func (s *Store) open(ctx context.Context, restore []record.StateHandle, fetch Fe
 			return err
 		}
 	}
+	restore = s.relevant(restore)
 	prefix := fmt.Sprintf("%s/%d/", s.options.Run, s.options.Subtask)
 	switch s.options.Backend {
 	case Memory:
 		s.backend = inline{s.options.Groups}
 	case FS:
 		s.backend = &dumps{groups: s.options.Groups, dir: s.options.Dir, prefix: prefix}
+	case Pebble:
+		var err error
+		if restore, err = s.openTier(ctx, restore, fetch, prefix); err != nil {
+			return err
+		}
 	}
-	return s.load(ctx, s.relevant(restore), fetch)
+	return s.load(ctx, restore, fetch)
 }
 
 // marker tells a folder of ours, which may be emptied, from one that a slip in the configuration named.
@@ -95,7 +101,7 @@ func (s *Store) seal(ctx context.Context) error {
 	if _, err := s.begin(snap); err != nil {
 		return err
 	}
-	err := s.backend.absorb(snap)
+	err := s.backend.absorb(ctx, snap)
 	s.end(snap, err == nil)
 	return err
 }
@@ -117,6 +123,8 @@ func read(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, w
 		return readDump(bytes.NewReader(h.Inline), o.Groups, filter)
 	case FS:
 		return readDumpFile(ctx, h, o, fetch, filter)
+	case Pebble:
+		return readDatabase(ctx, h, o, fetch, wanted, visit)
 	}
 	return fmt.Errorf("back end %q: %w", h.Backend, ErrFormat)
 }
@@ -144,7 +152,8 @@ func readDumpFile(ctx context.Context, h record.StateHandle, o Options, fetch Fe
 
 // check refuses handles that this version cannot read, and file names that would leave the folder.
 func check(h record.StateHandle) error {
-	if h.Format != dumpVersion {
+	formats := map[Backend]int{Memory: dumpVersion, FS: dumpVersion, Pebble: pebbleFormat}
+	if format, ok := formats[Backend(h.Backend)]; !ok || h.Format != format {
 		return fmt.Errorf("back end %q, format %d: %w", h.Backend, h.Format, ErrFormat)
 	}
 	if len(h.Paths) != len(h.Blobs) {

@@ -67,7 +67,7 @@ func (s *Snapshot) persist(ctx context.Context, older []*Snapshot, up Uploader) 
 		if snap.absorbed {
 			continue
 		}
-		if err := s.store.backend.absorb(snap); err != nil {
+		if err := s.store.backend.absorb(ctx, snap); err != nil {
 			return record.StateHandle{}, err
 		}
 		snap.absorbed = true

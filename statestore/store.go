@@ -12,6 +12,16 @@ import (
 	"github.com/weirstream/weir/record"
 )
 
+// Classes of what Err returns and Persist wraps.
+var (
+	// ErrSync means that the operating system could not make a file durable, and may say the contrary next time.
+	ErrSync = errors.New("fsync failed: the files of this process cannot be trusted any more")
+	// ErrBroken means that the database under the state cannot go on.
+	ErrBroken = errors.New("the state database stopped")
+	// ErrNoSpace means that the disk under the state is nearly full: free some, and the next try will do.
+	ErrNoSpace = errors.New("no space left for state")
+)
+
 // Uploader puts files into the checkpoint store.
 type Uploader interface {
 	// Upload stores the file at path durably under name, which is relative to the state of the job. The file never changes
@@ -31,7 +41,7 @@ type Fetcher interface {
 // at a time; close by the owner when no other call runs.
 type backend interface {
 	// absorb stores the changes of a snapshot where the cold tier finds them.
-	absorb(s *Snapshot) error
+	absorb(ctx context.Context, s *Snapshot) error
 	persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error)
 	committed(n record.CheckpointID) error
 	close() error
@@ -181,8 +191,8 @@ func (s *Store) Close() error {
 	return s.backend.close()
 }
 
-// Err returns what made the store unusable (a failed fsync), or nil. Any goroutine may call it. The process must end:
-// nobody knows what the operating system kept of the files.
+// Err returns what made the store unusable, or nil. Any goroutine may call it. After ErrSync the process must end: nobody
+// knows what the operating system kept of the files. After ErrBroken a store opened anew from a checkpoint will do.
 func (s *Store) Err() error {
 	if err := s.failure.Load(); err != nil {
 		return *err

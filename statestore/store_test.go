@@ -1,12 +1,23 @@
 package statestore_test
 
 import (
+	"flag"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/weirstream/weir/statestore"
 	"github.com/weirstream/weir/statestore/storetest"
 	"github.com/weirstream/weir/topology"
 )
+
+// TestMain keeps the random tests short; -rapid.checks=1000 makes them long.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "25"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var _ topology.Table = (*statestore.Table)(nil)
 
@@ -14,6 +25,11 @@ func TestMemory(t *testing.T) { storetest.Run(t, statestore.Options{Backend: sta
 
 func TestFS(t *testing.T) { storetest.Run(t, statestore.Options{Backend: statestore.FS}) }
 
+func TestPebble(t *testing.T) {
+	storetest.Run(t, statestore.Options{Backend: statestore.Pebble, CacheBytes: 1 << 20})
+}
+
 func TestMixedBackends(t *testing.T) {
-	storetest.Mix(t, statestore.Options{Backend: statestore.Memory}, statestore.Options{Backend: statestore.FS})
+	storetest.Mix(t, statestore.Options{Backend: statestore.Memory}, statestore.Options{Backend: statestore.FS},
+		statestore.Options{Backend: statestore.Pebble})
 }

@@ -168,10 +168,7 @@ func (t *Table) insert(s *shard, place int, hash uint32, group record.KeyGroup, 
 			return t.update(s, place, hash, ref, size)
 		}
 	}
-	if s.reserve() {
-		t.store.bytes += 8 * (len(s.index) / 2)
-		place, _ = s.find(hash, key)
-	}
+	place = t.reserve(s, place, hash, key)
 	ref, e, err := t.newEntry(s, key, size)
 	if err != nil {
 		return nil, false, err
@@ -260,16 +257,29 @@ func (t *Table) load(s *shard, place int, hash uint32, group record.KeyGroup, ke
 	if err != nil || !found {
 		return nil, false, err
 	}
-	if s.reserve() {
-		t.store.bytes += 8 * (len(s.index) / 2)
-		place, _ = s.find(hash, key)
-	}
-	ref, e, err := t.newEntry(s, key, len(old))
+	value, err = t.admit(s, place, hash, key, old)
+	return value, err == nil, err
+}
+
+// admit adds a clean entry for a key that is not in memory.
+func (t *Table) admit(s *shard, place int, hash uint32, key, value []byte) ([]byte, error) {
+	place = t.reserve(s, place, hash, key)
+	ref, e, err := t.newEntry(s, key, len(value))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	copy(e.value(), old)
+	copy(e.value(), value)
 	s.set(place, hash, ref, t.store.persisted.Load())
 	s.live++
-	return e.value(), true, nil
+	return e.value(), nil
+}
+
+// reserve makes room in the index for key and returns its place.
+func (t *Table) reserve(s *shard, place int, hash uint32, key []byte) int {
+	before := s.bytes()
+	if s.reserve() {
+		t.store.bytes += s.bytes() - before
+		place, _ = s.find(hash, key)
+	}
+	return place
 }

@@ -1,0 +1,265 @@
+package statestore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirstream/weir/record"
+)
+
+// uploadsAtOnce bounds the parallel uploads of one snapshot.
+const uploadsAtOnce = 4
+
+// reserve is the disk space below which a snapshot is not begun. Our own files fail cleanly on a full disk; Pebble cannot
+// go on when its manifest does, so it is left some room.
+const reserve = 16 << 20
+
+// tier is the Pebble back end.
+type tier struct {
+	*database
+	options Options
+	prefix  string // of names in the checkpoint store
+	tables  int    // tables whose names the database has
+	begun   bool   // the database has its format record
+	tries   int    // numbers the files to ingest
+	ready   string // folder of the Pebble checkpoint that is complete and not uploaded yet
+
+	mu struct {
+		sync.Mutex
+		// known are the immutable files that the checkpoint store has, by Pebble's name. Names are unique within one run of
+		// the database, and files that it was restored with keep theirs.
+		known map[string]record.Blob
+	}
+}
+
+func newTier(db *database, o Options, prefix string) *tier {
+	t := &tier{database: db, options: o, prefix: prefix}
+	t.mu.known = map[string]record.Blob{}
+	return t
+}
+
+// absorb writes the changes of a snapshot as one sorted table and hands that to the database: cheaper than its
+// memtable, and it is on disk when this returns.
+func (t *tier) absorb(ctx context.Context, s *Snapshot) error {
+	if t.begun && len(s.parts) == 0 && t.tables == len(s.tables) {
+		return nil
+	}
+	if err := t.room(); err != nil {
+		return err
+	}
+	t.tries++
+	path := filepath.Join(t.options.Dir, fmt.Sprintf("ingest-%d.sst", t.tries))
+	if err := t.writeTable(path, s); err != nil {
+		return errors.Join(fmt.Errorf("writing changes: %w", err), remove(path))
+	}
+	// Ingesting takes the file away on success. Doing it twice with the same content does no harm.
+	if err := t.db.Ingest(context.WithoutCancel(ctx), []string{path}); err != nil {
+		return errors.Join(fmt.Errorf("ingesting changes: %w", err), remove(path))
+	}
+	t.tables, t.begun = len(s.tables), true
+	return nil
+}
+
+func (t *tier) room() error {
+	usage, err := t.options.fs.GetDiskUsage(t.options.Dir)
+	if err != nil {
+		return fmt.Errorf("looking for disk space: %w", err)
+	}
+	if usage.AvailBytes < reserve {
+		return fmt.Errorf("%d bytes left in %s: %w", usage.AvailBytes, t.options.Dir, ErrNoSpace)
+	}
+	return nil
+}
+
+func (t *tier) writeTable(path string, s *Snapshot) error {
+	f, err := (&guardedFS{t.options.fs, s.store.fail}).Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), t.write)
+	err = t.writeAbout(w, s)
+	sorter := sorter{}
+	for _, p := range s.parts {
+		if err != nil {
+			break
+		}
+		err = sorter.write(w, p)
+	}
+	return errors.Join(err, w.Close())
+}
+
+// writeAbout writes what the database says about itself, which sorts before all entries.
+func (t *tier) writeAbout(w *sstable.Writer, s *Snapshot) error {
+	if !t.begun {
+		if err := w.Set(appendAbout(nil, aboutFormat), aboutFormatValue(t.options.Groups)); err != nil {
+			return err
+		}
+	}
+	for _, table := range s.tables[t.tables:] {
+		key := binary.BigEndian.AppendUint32(appendAbout(nil, aboutTables), table.id)
+		if err := w.Set(key, appendString(appendString(nil, table.operator), table.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sorter writes the changed entries of one part after another, each in the order of its keys.
+type sorter struct {
+	order []sortable
+	key   []byte
+}
+
+type sortable struct {
+	first uint64 // the first eight bytes of the key, which decide most comparisons
+	entry entry
+}
+
+func (o *sorter) write(w *sstable.Writer, p part) error {
+	o.order = o.order[:0]
+	for _, ref := range p.refs {
+		if e := entryAt(p.chunks, ref); !e.dead() {
+			o.order = append(o.order, sortable{firstBytes(e.key()), e})
+		}
+	}
+	slices.SortFunc(o.order, func(a, b sortable) int {
+		if c := cmp.Compare(a.first, b.first); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.entry.key(), b.entry.key())
+	})
+	o.key = appendPrefix(o.key[:0], p.table.id, p.group)
+	for _, s := range o.order {
+		key := append(o.key, s.entry.key()...)
+		o.key = key[:prefixSize]
+		var err error
+		if s.entry.tombstone() {
+			err = w.Delete(key)
+		} else {
+			err = w.Set(key, s.entry.value())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstBytes(key []byte) uint64 {
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// persist takes a Pebble checkpoint, which links the files of the database, and uploads what the store does not have.
+func (t *tier) persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error) {
+	dir := t.local(s.n)
+	if t.ready != dir {
+		if err := errors.Join(t.room(), os.RemoveAll(dir)); err != nil {
+			return record.StateHandle{}, err
+		}
+		if err := t.db.Checkpoint(dir); err != nil {
+			return record.StateHandle{}, fmt.Errorf("taking a checkpoint of the database: %w", err)
+		}
+		t.ready = dir
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return record.StateHandle{}, err
+	}
+	h := record.StateHandle{Format: pebbleFormat, Blobs: make([]record.Blob, len(files)), Paths: make([]string, len(files))}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(uploadsAtOnce)
+	for i, f := range files {
+		h.Paths[i] = f.Name()
+		group.Go(func() (err error) {
+			h.Blobs[i], err = t.upload(ctx, up, s.n, f.Name())
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return record.StateHandle{}, err
+	}
+	t.ready = ""
+	t.forget(h.Paths)
+	return h, nil
+}
+
+func (t *tier) local(n record.CheckpointID) string {
+	return filepath.Join(t.options.Dir, fmt.Sprintf("chk-%08d", n))
+}
+
+// upload stores one file of a checkpoint. Tables are immutable and stored once; the others are few and small, and differ
+// each time.
+func (t *tier) upload(ctx context.Context, up Uploader, n record.CheckpointID, file string) (record.Blob, error) {
+	path := filepath.Join(t.local(n), file)
+	if !immutable(file) {
+		return up.Upload(ctx, fmt.Sprintf("%s%08d/%s", t.prefix, n, file), path)
+	}
+	t.mu.Lock()
+	blob, ok := t.mu.known[file]
+	t.mu.Unlock()
+	if ok {
+		return blob, nil
+	}
+	blob, err := up.Upload(ctx, t.prefix+file, path)
+	if err == nil {
+		t.learn(file, blob)
+	}
+	return blob, err
+}
+
+func (t *tier) learn(file string, blob record.Blob) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.known[file] = blob
+}
+
+// forget drops the files that the newest checkpoint no longer has: they never come back.
+func (t *tier) forget(have []string) {
+	keep := map[string]bool{}
+	for _, file := range have {
+		keep[file] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for file := range t.mu.known {
+		if !keep[file] {
+			delete(t.mu.known, file)
+		}
+	}
+}
+
+func immutable(file string) bool {
+	return filepath.Ext(file) == ".sst" || filepath.Ext(file) == ".blob"
+}
+
+// committed drops the local copies of checkpoints before n.
+func (t *tier) committed(n record.CheckpointID) error {
+	entries, err := os.ReadDir(t.options.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		var id record.CheckpointID
+		if _, err := fmt.Sscanf(e.Name(), "chk-%d", &id); err == nil && id < n {
+			if err := os.RemoveAll(filepath.Join(t.options.Dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
