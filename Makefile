@@ -1,0 +1,41 @@
+# `make` lists the targets.
+
+SHELL := /bin/bash -o pipefail
+GO ?= go
+BIN := bin/weir
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+
+CACHE := $(CURDIR)/.cache
+LINT_VERSION := v2.15.0
+LINT := $(CACHE)/bin/golangci-lint-$(LINT_VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## all tests that need nothing but Go (under 5 minutes)
+	$(GO) test -timeout 5m ./...
+
+.PHONY: lint
+lint: $(LINT) ## golangci-lint, installed into .cache at the first run
+	$(LINT) run
+
+$(LINT):
+	@echo "installing golangci-lint $(LINT_VERSION)"
+	@mkdir -p $(@D)
+	@GOBIN=$(@D) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv $(@D)/golangci-lint $@
+
+# Packages run one after another: the brokers of two would not fit on two cores.
+.PHONY: integration
+integration: ## the tests on a real Apache Kafka, which is fetched at the first run
+	tests/broker/kafka.sh fetch
+	$(GO) test -count=1 -p 1 -timeout 20m -tags integration $(shell grep -rl --include='*_integration_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u)
+
+.PHONY: clean
+clean: ## remove what was built; .cache stays
+	rm -rf bin
