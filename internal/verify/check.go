@@ -33,6 +33,8 @@ type Checker struct {
 	input    *Tail
 	output   *Tail
 	verifier *Verifier
+	// read holds outputs whose inputs are not known to be read yet.
+	read []Batch
 	// OnPoll is called after each round, to show how far the check is. It may be nil.
 	OnPoll func(Progress)
 }
@@ -77,14 +79,16 @@ func (c *Checker) Poll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.read = append(c.read, outputs...)
 	if err := c.readInput(ctx); err != nil {
 		return err
 	}
-	for _, b := range outputs {
+	for _, b := range c.read {
 		for _, r := range b.Records {
 			c.verifier.Output(c.branches[b.Topic], b.Partition, b.Txn, r.Key, r.Value)
 		}
 	}
+	c.read = c.read[:0]
 	if c.OnPoll != nil {
 		c.OnPoll(Progress{c.verifier.verdict.Input, c.verifier.verdict.Effects, c.verifier.Outstanding(), c.output.Drained()})
 	}

@@ -220,3 +220,73 @@ func waitForOpen(t *testing.T, brokers []string) {
 		t.Fatal(err)
 	}
 }
+
+// TestRunFollowsAJobWhileItIsFed runs a job next to a check whose readers are restarted all the time.
+func TestRunFollowsAJobWhileItIsFed(t *testing.T) {
+	brokers := startCluster(t)
+	w := Workload{Seed: 5, Users: 30, Pages: 5, Hot: 0.2, Invalid: 0.1}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, outputs := simulate(w, 400, 20)
+		for n := 20; len(outputs) > 0; n += 20 { // one transaction for each 20 views
+			end := slices.IndexFunc(outputs, func(o effectOf) bool { return o.txn != outputs[0].txn })
+			if end < 0 {
+				end = len(outputs)
+			}
+			waitForInput(t, brokers, n)
+			job(t, brokers, outputs[:end])
+			outputs = outputs[end:]
+		}
+	}()
+	var polls int
+	v, err := Run(t.Context(), Plan{Brokers: brokers, Config: Config("checker"), Topics: testTopics, Workload: w, Rate: 400, Count: 400,
+		Drain: 10 * time.Second, Restart: 20 * time.Millisecond, OnPoll: func(Progress) { polls++ }})
+	<-done
+	if err != nil || !v.OK() || v.Input != 400 || polls == 0 {
+		t.Errorf("%v, error %v, %d polls", v, err, polls)
+	}
+}
+
+func waitForInput(t *testing.T, brokers []string, n int) {
+	tail, err := NewTail(brokers, Config("test"), "views")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer tail.Close()
+	for n > 0 {
+		batches, err := tail.Poll(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, b := range batches {
+			n -= len(b.Records)
+		}
+	}
+}
+
+func TestCreateAndDeleteTopics(t *testing.T) {
+	brokers := startCluster(t)
+	for range 2 { // what exists is left alone
+		if err := CreateTopics(brokers, Config("test"), 3, map[string]int32{"new": 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tail, err := NewTail(brokers, Config("test"), "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(tail.partitions); n != 5 {
+		t.Errorf("%d partitions", n)
+	}
+	if err := tail.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := DeleteTopics(brokers, Config("test"), "new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -64,6 +64,7 @@ type pending struct {
 	seq, millis int64
 	page        string
 	seen        uint8
+	torn        bool
 	txn         Txn
 }
 
@@ -220,7 +221,8 @@ func (v *Verifier) effect(b Branch, txn Txn, name string, seq int64) *pending {
 		v.verdict.find(&v.verdict.Disordered, "%v: view %s:%d before %d", b, name, seq, u.pending[i-1].seq)
 	}
 	p := &u.pending[i]
-	if p.seen != 0 && p.txn != txn {
+	if p.seen != 0 && p.txn != txn && !p.torn {
+		p.torn = true
 		v.verdict.find(&v.verdict.Torn, "%v: view %s:%d is in %v and in %v", b, name, seq, p.txn, txn)
 	}
 	p.txn = txn
