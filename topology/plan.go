@@ -21,6 +21,8 @@ type Plan struct {
 // Source is a topic to read. Sources belong to chain 0.
 type Source struct {
 	Name, Topic string
+	// Start is where a partition is read from that no checkpoint knows.
+	Start Start
 	// Owner is the subtask that reads each partition.
 	Owner []int32
 	Out   []Target
@@ -44,6 +46,26 @@ type Step struct {
 	// Keyed is set where the operator has state by key; its records then arrive through an edge with a route, and it owns
 	// the key groups that the route sends to its subtask.
 	Keyed bool
+	// Layout describes the bytes of the state of a keyed step: state of another layout must not be restored into it.
+	Layout string
+	// Rejections say what becomes of a record that the step cannot process, by the source that the record comes from.
+	Rejections []Rejection
+}
+
+// Rejection is what becomes of a record that a step cannot process.
+type Rejection struct {
+	Policy Policy
+	// To is where the record goes, wrapped by Plan.DeadLetter, where the policy is DeadLetter.
+	To []Target
+}
+
+// Rejection returns what becomes of a record of the given source. Results that no single record caused (source -1) end
+// the attempt.
+func (s *Step) Rejection(source int32) Rejection {
+	if source < 0 || int(source) >= len(s.Rejections) {
+		return Rejection{}
+	}
+	return s.Rejections[source]
 }
 
 // Edge carries records from chain From to chain To.
@@ -60,7 +82,8 @@ type Edge struct {
 type Output struct {
 	Name, Topic string
 	Partitions  int32
-	DeadLetter  bool
+	// DeadLetter is set where only rejected records arrive.
+	DeadLetter bool
 }
 
 // TargetKind tells what a Target's index refers to.

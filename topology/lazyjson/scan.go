@@ -308,3 +308,11 @@ func Members(data []byte, f func(name, value []byte) error) error {
 	}
 	return inner
 }
+
+// Value checks data for structure and returns it without the space around it.
+func Value(data []byte) ([]byte, error) {
+	if err := Fields(data, nil, nil); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(data), nil
+}

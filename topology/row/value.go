@@ -3,6 +3,7 @@ package row
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -244,4 +245,18 @@ func (v Value) AppendText(dst []byte) ([]byte, error) {
 		return append(dst, v.text...), nil
 	}
 	return v.AppendJSON(dst)
+}
+
+// FixedSize is the number of bytes that PutFixed writes.
+const FixedSize = 9
+
+// PutFixed writes v but for its text into the first FixedSize bytes of dst; zeroed bytes are null.
+func (v Value) PutFixed(dst []byte) {
+	dst[0] = byte(v.kind)
+	binary.BigEndian.PutUint64(dst[1:], v.bits)
+}
+
+// Fixed reads what PutFixed wrote, with text as the text of a string, an object or an array.
+func Fixed(src, text []byte) Value {
+	return Value{kind: Kind(src[0]), bits: binary.BigEndian.Uint64(src[1:]), text: text}
 }
