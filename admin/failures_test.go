@@ -1,0 +1,25 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFailuresKeepTheLatestAndCountRestarts(t *testing.T) {
+	var f Failures
+	for i := range 25 {
+		f.Record(Failure{Attempt: int64(i), Cause: CauseKafka, Error: strings.Repeat("x", 10_000)}, true)
+	}
+	f.Record(Failure{Attempt: 25, Cause: CauseData}, false)
+	var s Status
+	f.Fill(&s)
+	if n := len(s.Failures); n != failuresKept || s.Failures[n-1].Attempt != 25 || s.Failures[0].Attempt != 16 {
+		t.Errorf("kept %d failures: %+v", n, s.Failures)
+	}
+	if len(s.Failures[0].Error) != failureTextBytes {
+		t.Errorf("kept %d bytes of a text", len(s.Failures[0].Error))
+	}
+	if s.Restarts[CauseKafka] != 25 || s.Restarts[CauseData] != 0 {
+		t.Errorf("restarts %v, want 25 for kafka only", s.Restarts)
+	}
+}
