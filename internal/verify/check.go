@@ -41,8 +41,11 @@ type Checker struct {
 
 // Progress is how far a check is.
 type Progress struct {
-	Input, Effects, Outstanding int64
-	Drained                     bool
+	// Input counts the records read from the input, Effects those of the job that were seen, Outstanding those that are to
+	// come. Wrong counts all findings so far.
+	Input, Effects, Outstanding, Wrong int64
+	// Transactions counts the committed transactions.
+	Transactions int64
 }
 
 // NewChecker connects to the cluster. All topics must exist.
@@ -90,7 +93,9 @@ func (c *Checker) Poll(ctx context.Context) error {
 	}
 	c.read = c.read[:0]
 	if c.OnPoll != nil {
-		c.OnPoll(Progress{c.verifier.verdict.Input, c.verifier.verdict.Effects, c.verifier.Outstanding(), c.output.Drained()})
+		v := &c.verifier.verdict
+		c.OnPoll(Progress{Input: v.Input, Effects: v.Effects, Outstanding: c.verifier.Outstanding(),
+			Wrong: v.Duplicated + v.Disordered + v.Invented + v.Wrong + v.Torn, Transactions: int64(len(c.verifier.txns))})
 	}
 	return nil
 }

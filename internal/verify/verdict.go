@@ -28,9 +28,9 @@ type Verdict struct {
 	Examples []string
 }
 
-// OK says whether every effect is there once, in order and right.
+// OK says whether every effect is there once, in order and right. A check without input proves nothing.
 func (v Verdict) OK() bool {
-	return v.Lost+v.Duplicated+v.Disordered+v.Invented+v.Wrong+v.Torn+v.Unwitnessed+v.Reordered == 0 && v.Effects == v.Expected
+	return v.Input > 0 && v.Lost+v.Duplicated+v.Disordered+v.Invented+v.Wrong+v.Torn+v.Unwitnessed+v.Reordered == 0 && v.Effects == v.Expected
 }
 
 func (v Verdict) String() string {

@@ -43,6 +43,7 @@ type Verifier struct {
 	poison  map[string]bool
 	ledger  map[Txn]int64
 	order   map[partition][]Txn
+	txns    map[Txn]struct{}
 	verdict Verdict
 }
 
@@ -74,7 +75,7 @@ type running struct{ views, time int64 }
 // NewVerifier returns a verifier of a job that writes the given branches.
 func NewVerifier(of ...Branch) *Verifier {
 	v := &Verifier{users: map[string]*user{}, pages: map[string]*running{}, poison: map[string]bool{}, ledger: map[Txn]int64{},
-		order: map[partition][]Txn{}}
+		order: map[partition][]Txn{}, txns: map[Txn]struct{}{}}
 	for _, b := range of {
 		v.has[b] = true
 		if b <= ByPage {
@@ -136,6 +137,7 @@ func (v *Verifier) note(p partition, txn Txn) {
 	}
 	if seen := v.order[p]; len(seen) == 0 || seen[len(seen)-1] != txn {
 		v.order[p] = append(seen, txn)
+		v.txns[txn] = struct{}{}
 	}
 }
 
@@ -291,14 +293,13 @@ func (v *Verifier) lost(d *Verdict, name string, p pending) {
 
 // judgeTransactions compares the order of transactions in each partition with that in the ledger.
 func (v *Verifier) judgeTransactions(d *Verdict) {
-	all := map[Txn]bool{}
+	d.Transactions = int64(len(v.txns))
+	if !v.has[Ledger] {
+		return
+	}
 	for p, seen := range v.order {
 		last := int64(0)
 		for _, txn := range seen {
-			all[txn] = true
-			if !v.has[Ledger] {
-				continue
-			}
 			at, there := v.ledger[txn]
 			switch {
 			case !there:
@@ -309,5 +310,4 @@ func (v *Verifier) judgeTransactions(d *Verdict) {
 			last = max(last, at)
 		}
 	}
-	d.Transactions = int64(len(all))
 }
