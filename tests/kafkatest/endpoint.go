@@ -39,7 +39,8 @@ func (e *Endpoint) Brokers() []string { return e.brokers }
 func (e *Endpoint) open(opts ...kgo.Opt) *kgo.Client {
 	e.t.Helper()
 	c, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(e.brokers...), kgo.DialTimeout(2 * time.Second), kgo.RequestTimeoutOverhead(5 * time.Second),
+		kgo.SeedBrokers(e.brokers...), kgo.DialTimeout(2 * time.Second), kgo.RequestTimeoutOverhead(2 * time.Second),
+		kgo.ProduceRequestTimeout(5 * time.Second),
 		kgo.RetryTimeout(Patience), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.FetchMaxWait(100 * time.Millisecond),
 	}, opts...)...)
