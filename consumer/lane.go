@@ -59,6 +59,9 @@ func (l *Lane) Release(b *record.Batch) {
 // Position describes a partition of this lane as it was found, before anything was read.
 func (l *Lane) Position(at record.SourcePartition) record.Position { return l.consumer.position(at) }
 
+// Bytes returns what the lane holds and its bound, in bytes. Any goroutine may call it.
+func (l *Lane) Bytes() (held, limit int64) { return l.bytes.Load(), l.limit }
+
 // full says that the lane's partitions should not be fetched for now.
 func (l *Lane) full() bool { return l.bytes.Load() >= l.limit }
 

@@ -55,6 +55,9 @@ func (l *Lane) start(id record.Identity) {
 // is woken when that changes.
 func (l *Lane) Full() bool { return l.held.Load() >= l.writer.opts.Buffer }
 
+// Bytes returns what the lane holds and its bound, in bytes. Any goroutine may call it.
+func (l *Lane) Bytes() (held, limit int64) { return l.held.Load(), l.writer.opts.Buffer }
+
 // Write takes results for an output. Each record's group must be set; its partition is the group mod the output's
 // partition count, and belongs to this lane. The bytes of the records are referred to until Kafka has them.
 func (l *Lane) Write(output int, records []record.Record) error {

@@ -11,10 +11,17 @@ import (
 
 // WriterStats count what a writer did since its start. Any goroutine may read them.
 type WriterStats struct {
-	// Records and Bytes are acknowledged; Bytes counts keys, values and an estimate of their encoding.
-	Records, Bytes atomic.Int64
-	mu             sync.Mutex
-	retries        map[string]int64
+	outputs []outputStats
+	mu      sync.Mutex
+	retries map[string]int64
+}
+
+type outputStats struct{ records, bytes atomic.Int64 }
+
+// Written returns what is acknowledged of an output; bytes are keys, values and an estimate of their encoding.
+func (w *Writer) Written(output int) (records, bytes int64) {
+	o := &w.stats.outputs[output]
+	return o.records.Load(), o.bytes.Load()
 }
 
 // retry counts an answer that is not success by its code, "connection" for those without one.

@@ -91,8 +91,10 @@ type Writer struct {
 
 // partition is one output partition, guarded by the writer's lock.
 type partition struct {
-	tp    kafka.TopicPartition
-	queue queue
+	tp kafka.TopicPartition
+	// output is the index of its output.
+	output int
+	queue  queue
 	// lane is the only one that writes here, known from the first batch on.
 	lane *Lane
 	// sender is where the leader is, nil while it is looked for.
@@ -105,14 +107,15 @@ type partition struct {
 func NewWriter(cluster *kafka.Cluster, o WriterOptions) *Writer {
 	o.setDefaults()
 	w := &Writer{cluster: cluster, opts: o, failure: make(chan error, 1), lost: make(chan struct{}, 1), senders: map[string]*sender{}}
-	for _, out := range o.Outputs {
+	w.stats.outputs = make([]outputStats, len(o.Outputs))
+	for i, out := range o.Outputs {
 		for p := range out.Partitions {
 			window := maxUnacknowledged
 			if !o.Transactional {
 				window = 1 // without sequences a second batch could get ahead of a failed first one
 			}
 			w.parts = append(w.parts, &partition{
-				tp: kafka.TopicPartition{Topic: out.Topic, Partition: p}, queue: queue{window: window}, last: map[record.Identity]int64{},
+				tp: kafka.TopicPartition{Topic: out.Topic, Partition: p}, output: i, queue: queue{window: window}, last: map[record.Identity]int64{},
 			})
 		}
 	}
@@ -269,7 +272,7 @@ func (w *Writer) answered(p *partition, b *batch, offset int64, err error) {
 	if v == fatal {
 		w.fail(explain(p, b, err))
 	}
-	w.recycle(b.period.lane, acked)
+	w.recycle(p, b.period.lane, acked)
 	b.period.lane.report(settled)
 }
 
@@ -283,11 +286,11 @@ func explain(p *partition, b *batch, err error) error {
 }
 
 // recycle frees what acknowledged batches held.
-func (w *Writer) recycle(l *Lane, acked []*batch) {
+func (w *Writer) recycle(p *partition, l *Lane, acked []*batch) {
 	for _, b := range acked {
 		size := int64(b.slab.bytes)
-		w.stats.Records.Add(int64(len(b.slab.records)))
-		w.stats.Bytes.Add(size)
+		w.stats.outputs[p.output].records.Add(int64(len(b.slab.records)))
+		w.stats.outputs[p.output].bytes.Add(size)
 		b.slab.reset()
 		w.slabs.Put(b.slab)
 		b.slab = nil
