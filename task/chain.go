@@ -105,17 +105,30 @@ func (s *Subtask) buildStep(i int, st topology.Step) (err error) {
 			}
 			return s.steps[i].state.Table(name)
 		},
-		Reject:     func(r *record.Record, cause error) error { return s.reject(st, r, cause) },
+		Reject:     func(r *record.Record, cause error) error { return s.reject(i, r, cause) },
 		SourceName: func(source int32) string { return s.opts.Plan.Sources[source].Name },
 		TopicName:  func(source int32) string { return s.opts.Plan.Sources[source].Topic },
 	})
 	return err
 }
 
-// reject ends the attempt: the plan sends the records that a policy covers elsewhere before they get here.
-func (s *Subtask) reject(st topology.Step, r *record.Record, cause error) error {
-	src := s.opts.Plan.Sources[r.Source]
-	return fmt.Errorf("record at offset %d of %s-%d: %w", r.Offset, src.Topic, r.Partition, cause)
+// reject deals with a record that step i cannot process, by the policy of the source that it comes from.
+func (s *Subtask) reject(i int, r *record.Record, cause error) error {
+	st := &s.opts.Plan.Steps[i]
+	rejection := st.Rejection(r.Source)
+	switch rejection.Policy {
+	case topology.Drop:
+		s.stats.Dropped.Add(1)
+		return nil
+	case topology.DeadLetter:
+		s.stats.DeadLetters.Add(1)
+		dead := record.Batch{Records: []record.Record{s.opts.Plan.DeadLetter(st.Name, r, cause)}}
+		return s.deliver(rejection.To, &dead)
+	}
+	if r.Source < 0 {
+		return cause
+	}
+	return fmt.Errorf("record at offset %d of %s-%d: %w", r.Offset, s.opts.Plan.Sources[r.Source].Topic, r.Partition, cause)
 }
 
 // process runs one operator and what follows it.
@@ -130,11 +143,11 @@ func (s *Subtask) process(i int, b *record.Batch) error {
 func (s *Subtask) call(i int, f func(topology.Operator) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("operator %s panicked: %v\n%s", s.opts.Plan.Steps[i].Name, p, debug.Stack())
+			err = fmt.Errorf("%w %s: panic: %v\n%s", ErrOperator, s.opts.Plan.Steps[i].Name, p, debug.Stack())
 		}
 	}()
 	if err = f(s.steps[i].operator); err != nil {
-		err = fmt.Errorf("operator %s: %w", s.opts.Plan.Steps[i].Name, err)
+		err = fmt.Errorf("%w %s: %w", ErrOperator, s.opts.Plan.Steps[i].Name, err)
 	}
 	return err
 }

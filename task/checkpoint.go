@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -105,6 +106,7 @@ func (s *Subtask) snapshots(ctx context.Context) error {
 			h.Subtask, h.Operator = s.opts.Index, f.operator
 			report.States = append(report.States, h)
 		}
+		s.opts.Waker.Wake() // the state may not be full any more
 		if err := s.awaitWritten(ctx, cp.id); err != nil {
 			return err
 		}
@@ -129,6 +131,9 @@ func (s *Subtask) persist(ctx context.Context, n record.CheckpointID, f frozen) 
 		}
 		if ctx.Err() != nil {
 			return h, context.Cause(ctx)
+		}
+		if errors.Is(err, ErrStateLost) {
+			return h, fmt.Errorf("checkpoint %d of operator %s: %w", n, f.operator, err)
 		}
 		s.stats.PersistRetries.Add(1)
 		s.opts.Logger.Warn("state is not durable yet, trying again", "operator", f.operator, "subtask", s.opts.Index,

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/weirstream/weir/exchange"
@@ -41,14 +42,23 @@ type State interface {
 	Table(name string) (topology.Table, error)
 	// Freeze marks the state as of barrier n; called by the subtask's goroutine, it takes microseconds.
 	Freeze(n record.CheckpointID) Snapshot
+	// Full says that so much is changed and not yet durable that the subtask should stop reading until a barrier has
+	// passed. What is on its way to a barrier is still processed.
+	Full() bool
 }
 
 // Snapshot is frozen state on its way to durable storage.
 type Snapshot interface {
 	// Persist makes the state durable. It is called from one goroutine in the order of the checkpoints, again after an
-	// error, until it succeeds or the attempt ends.
+	// error, until it succeeds or the attempt ends. An error that wraps ErrStateLost is not tried again.
 	Persist(ctx context.Context) (record.StateHandle, error)
 }
+
+// ErrStateLost says that state cannot be made durable from here any more, as after a failed fsync.
+var ErrStateLost = errors.New("the state on this disk must not be trusted any more")
+
+// ErrOperator marks an error or panic of an operator: the same input brings it up again.
+var ErrOperator = errors.New("operator")
 
 // Report is a subtask's acknowledgement of a checkpoint: its state is durable and its results are written.
 type Report struct {

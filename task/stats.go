@@ -5,6 +5,8 @@ import "sync/atomic"
 // Stats are counters of one subtask since its start. They may be read by any goroutine.
 type Stats struct {
 	RecordsIn, RecordsOut atomic.Int64
+	// Dropped and DeadLetters count records that an operator could not process, by what became of them.
+	Dropped, DeadLetters atomic.Int64
 	// PersistRetries counts attempts to make state durable that failed.
 	PersistRetries atomic.Int64
 }

@@ -166,7 +166,7 @@ func (s *Subtask) obey() (bool, error) {
 
 // read takes one batch from the source and runs it as far as it goes.
 func (s *Subtask) read() (bool, error) {
-	if !s.started || s.final || !s.ready(s.chains[0]) {
+	if !s.started || s.final || s.stateFull() || !s.ready(s.chains[0]) {
 		return false, nil
 	}
 	b := s.opts.Source.Poll()
@@ -178,6 +178,16 @@ func (s *Subtask) read() (bool, error) {
 	err := s.deliver(s.opts.Plan.Sources[b.At.Source].Out, b)
 	s.opts.Source.Release(b)
 	return true, err
+}
+
+// stateFull says that some operator waits for a barrier before it may change more.
+func (s *Subtask) stateFull() bool {
+	for i := range s.steps {
+		if st := s.steps[i].state; st != nil && st.Full() {
+			return true
+		}
+	}
+	return false
 }
 
 // advance notes how far the partition of b is read.

@@ -51,6 +51,8 @@ func (t mapState) Freeze(record.CheckpointID) Snapshot {
 	return s
 }
 
+func (t mapState) Full() bool { return false }
+
 func (t mapState) Table(string) (topology.Table, error) { return t.tableMap, nil }
 
 type counts map[string]uint64
