@@ -89,9 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("http server on %s: requests were cut off at the end: %w", s.Addr(), err), s.http.Close())
 	}
-	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
-		err = errors.Join(err, serveErr)
-	}
+	<-ended
 	return err
 }
 
@@ -112,8 +110,14 @@ func (s *Server) verdict(of func(*Status) error) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		s.write(w, "text/plain; charset=utf-8", []byte("ok\n"))
+		plain(w)
+		fmt.Fprintln(w, "ok")
 	}
+}
+
+func plain(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
 }
 
 func (s *Server) job(w http.ResponseWriter, _ *http.Request) {
@@ -122,13 +126,9 @@ func (s *Server) job(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	s.write(w, "application/json", append(text, '\n'))
-}
-
-func (s *Server) write(w http.ResponseWriter, kind string, text []byte) {
-	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if _, err := w.Write(text); err != nil {
-		s.opts.Logger.Debug("an answer was not read to its end", "error", err)
+	if _, err := w.Write(append(text, '\n')); err != nil {
+		s.opts.Logger.Debug("a status was not read to its end", "error", err)
 	}
 }

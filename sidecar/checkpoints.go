@@ -1,0 +1,81 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirstream/weir/checkpoint"
+	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/sidecar/coordinator"
+)
+
+// checkpoints stores the manifests of an attempt and collects what is not needed any more. Collecting runs in a goroutine
+// of its own: it is never in the way of a commit, and when it falls behind it skips to the latest.
+type checkpoints struct {
+	attempt *attempt
+	plan    string
+	latest  chan record.CheckpointID
+	done    sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+func newCheckpoints(a *attempt) *checkpoints {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &checkpoints{attempt: a, plan: fingerprint(a), latest: make(chan record.CheckpointID, 1), cancel: cancel}
+	c.done.Go(func() { c.collect(ctx) })
+	return c
+}
+
+// fingerprint identifies what the state's bytes mean: operators and their layouts.
+func fingerprint(a *attempt) string {
+	h := sha256.New()
+	for _, st := range a.plan.Steps {
+		if st.Keyed {
+			fmt.Fprintf(h, "%q %q\n", st.Name, st.Layout)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Prepare implements coordinator.Checkpoints.
+func (c *checkpoints) Prepare(ctx context.Context, done coordinator.Complete) (record.Blob, error) {
+	a := c.attempt
+	return a.job.catalog.Write(ctx, &checkpoint.Manifest{
+		Checkpoint: done.Checkpoint, Attempt: done.Attempt, Run: a.run, Parent: done.Checkpoint - 1, Created: time.Now().UTC(),
+		Transaction: done.Identity, Groups: a.plan.Groups, Plan: c.plan, Positions: done.Positions, States: done.States,
+	})
+}
+
+// Committed implements coordinator.Checkpoints.
+func (c *checkpoints) Committed(n record.CheckpointID, _ record.Blob) {
+	select {
+	case <-c.latest: // superseded
+	default:
+	}
+	c.latest <- n
+}
+
+func (c *checkpoints) collect(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-c.latest:
+			c.attempt.states.committed(n)
+			s := c.attempt.job.settings
+			_, err := c.attempt.job.catalog.Collect(ctx, checkpoint.Retention{Keep: s.Checkpoint.Keep, Committed: n, Run: c.attempt.run}, time.Now())
+			if err != nil && ctx.Err() == nil {
+				s.Logger.Warn("older checkpoints stay for now", "error", err)
+			}
+		}
+	}
+}
+
+func (c *checkpoints) close() {
+	c.cancel()
+	c.done.Wait()
+}

@@ -1,0 +1,161 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirstream/weir/admin"
+	"github.com/weirstream/weir/checkpoint"
+	"github.com/weirstream/weir/internal/kafka"
+)
+
+// Job is one instance of a job.
+type Job struct {
+	settings *Settings
+	cluster  *kafka.Cluster
+	catalog  *checkpoint.Catalog
+	metrics  *admin.Metrics
+	failures admin.Failures
+	started  time.Time
+	stop     chan struct{}
+	stopOnce sync.Once
+	mu       struct {
+		sync.Mutex
+		// current is the attempt that is built and runs.
+		current *attempt
+		state   admin.State
+		reason  string
+	}
+}
+
+// New connects to Kafka; Run does the rest.
+func New(ctx context.Context, s Settings) (*Job, error) {
+	store, err := checkpoint.NewDir(s.Checkpoint.Dir)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := checkpoint.NewCatalog(store, s.Job)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := kafka.Open(ctx, s.Kafka, s.topics()...)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{settings: &s, cluster: cluster, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
+	j.setState(admin.Starting, "")
+	return j, nil
+}
+
+// Close closes the connections to Kafka, after Run.
+func (j *Job) Close() { j.cluster.Close() }
+
+// Stop asks for a last checkpoint, after whose commit Run returns nil. Any goroutine may call it, repeatedly.
+func (j *Job) Stop() { j.stopOnce.Do(func() { close(j.stop) }) }
+
+// Metrics are what the job reports of itself.
+func (j *Job) Metrics() *admin.Metrics { return j.metrics }
+
+// Run runs attempts until a stop has drained the job (nil), ctx ends, or an error comes up that no restart can mend.
+func (j *Job) Run(ctx context.Context) error {
+	err := j.attempts(ctx)
+	switch {
+	case err == nil:
+		j.setState(admin.Stopped, "")
+	case ctx.Err() == nil:
+		j.setState(admin.Failed, err.Error())
+	}
+	return err
+}
+
+func (j *Job) attempts(ctx context.Context) error {
+	pause := j.settings.Restart.Min
+	for {
+		a, err := j.once(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		again := !final(err)
+		j.failures.Record(admin.Failure{Time: time.Now(), Attempt: int64(a.number), Cause: causeOf(err), Error: err.Error()}, again)
+		if !again {
+			return err
+		}
+		if a.committed() {
+			pause = j.settings.Restart.Min
+		}
+		if err := j.pause(ctx, pause, err); err != nil {
+			return err
+		}
+		pause = min(2*pause, j.settings.Restart.Max)
+	}
+}
+
+// pause waits before another attempt.
+func (j *Job) pause(ctx context.Context, pause time.Duration, cause error) error {
+	j.settings.Logger.Error("the attempt ended, another one follows", "pause", pause, "error", cause)
+	j.setState(admin.Recovering, cause.Error())
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-j.stop:
+		return fmt.Errorf("stopped between two attempts; the last one ended because: %w", cause)
+	}
+}
+
+// once runs one attempt.
+func (j *Job) once(ctx context.Context) (*attempt, error) {
+	j.setState(admin.Recovering, "")
+	a, err := j.newAttempt(ctx)
+	defer a.close()
+	if err != nil {
+		return a, err
+	}
+	j.setCurrent(a)
+	defer j.setCurrent(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-j.stop:
+			j.setState(admin.Draining, "")
+			a.coordinator.Stop()
+		case <-done:
+		}
+	}()
+	return a, a.work(ctx)
+}
+
+func (j *Job) setCurrent(a *attempt) {
+	j.mu.Lock()
+	j.mu.current = a
+	j.mu.Unlock()
+}
+
+func (j *Job) setState(s admin.State, reason string) {
+	j.mu.Lock()
+	j.mu.state, j.mu.reason = s, reason
+	j.mu.Unlock()
+}
+
+// final says that another attempt would end the same way.
+func final(err error) bool {
+	var decides interface{ OperatorDecides() bool }
+	return errors.As(err, &decides) && decides.OperatorDecides() || kafka.Permanent(err)
+}
+
+// tried counts an error that was tried again.
+func (j *Job) tried(err error) { j.settings.Logger.Debug("trying again", "error", err) }
+
+// began is called when an attempt starts to process.
+func (j *Job) began(a *attempt) {
+	j.setState(admin.Running, "")
+	j.settings.Logger.Info("processing", "job", j.settings.Job, "attempt", a.number, "checkpoint", a.base.checkpoint, "subtasks", a.plan.Subtasks)
+}

@@ -1,0 +1,11 @@
+//go:build integration
+
+package sidecar_test
+
+import (
+	"testing"
+
+	"github.com/weirstream/weir/tests/kafkatest"
+)
+
+func TestJobOnKafka(t *testing.T) { acceptJob(t, kafkatest.Start(t).Endpoint) }

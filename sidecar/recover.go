@@ -1,0 +1,179 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirstream/weir/checkpoint"
+	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/txsink"
+)
+
+// base is the checkpoint that an attempt goes on from; all zero for a new job.
+type base struct {
+	checkpoint record.CheckpointID
+	committed  time.Time
+	manifest   record.Blob
+	positions  []record.Position
+	states     []record.StateHandle
+}
+
+// LostCheckpointError says that a checkpoint is committed, its results visible, and its manifest or state not to be read.
+type LostCheckpointError struct {
+	Checkpoint record.CheckpointID
+	Location   string
+	Cause      error
+}
+
+func (e *LostCheckpointError) Error() string {
+	return fmt.Sprintf("checkpoint %d is committed, but cannot be restored from %s: %v; going back further would write results twice",
+		e.Checkpoint, e.Location, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *LostCheckpointError) Unwrap() error { return e.Cause }
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *LostCheckpointError) OperatorDecides() bool { return true }
+
+// recover settles what was left behind and finds the checkpoint to go on from.
+func (a *attempt) recover(ctx context.Context) error {
+	if !a.job.settings.ExactlyOnce() {
+		return a.recoverNewest(ctx)
+	}
+	hint, err := a.txns.Hint(ctx)
+	if err != nil {
+		return fmt.Errorf("read the ledger: %w", err)
+	}
+	prepared, err := a.prepared(ctx, hint)
+	if err != nil {
+		return err
+	}
+	last, err := a.txns.Recover(ctx, prepared)
+	if err != nil {
+		return fmt.Errorf("settle the transactions of before: %w", err)
+	}
+	if err := a.count(ctx, last); err != nil {
+		return err
+	}
+	if last == nil {
+		return nil
+	}
+	m, err := a.job.catalog.Read(ctx, last.Manifest.Name, last.Manifest.SHA256)
+	var corrupt *checkpoint.Corrupt
+	if errors.As(err, &corrupt) {
+		return &LostCheckpointError{last.Checkpoint, last.Manifest.Name, err}
+	}
+	if err != nil {
+		return err
+	}
+	a.base = base{m.Checkpoint, m.Created, last.Manifest, m.Positions, m.States}
+	return nil
+}
+
+// prepared finds the checkpoints after the hint whose manifests are durable, and which may therefore be committed still. Of
+// several runs that tried the same number only the latest can have an open transaction, for each fenced those before.
+func (a *attempt) prepared(ctx context.Context, hint *txsink.Witness) ([]txsink.Witness, error) {
+	var after record.CheckpointID
+	if hint != nil {
+		after = hint.Checkpoint
+	}
+	refs, err := a.job.catalog.Prepared(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	var run string
+	for _, r := range refs { // by checkpoint, and within one by run
+		if r.Checkpoint == after+1 {
+			run = r.Run
+		}
+	}
+	var found []txsink.Witness
+	for _, r := range refs {
+		if r.Run != run || r.Checkpoint != after+1 {
+			continue
+		}
+		m, err := a.job.catalog.Read(ctx, r.Location, "")
+		var corrupt *checkpoint.Corrupt
+		if errors.As(err, &corrupt) { // torn: it was never decided upon
+			a.job.settings.Logger.Warn("a manifest is damaged; its checkpoint is not rolled forward", "location", r.Location, "error", err)
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		w, err := witnessOf(m, r.Location)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, w)
+		after = r.Checkpoint
+	}
+	return found, nil
+}
+
+// count gives the attempt a number above all that the ledger and the store know of.
+func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
+	if last != nil {
+		a.number = last.Attempt
+	}
+	refs, err := a.job.catalog.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range refs {
+		if n, ok := checkpoint.RunAttempt(r.Run); ok {
+			a.number = max(a.number, n)
+		}
+	}
+	a.number++
+	a.run = checkpoint.NewRun(a.number)
+	return nil
+}
+
+// witnessOf is the witness that the transaction of a manifest has, or should get.
+func witnessOf(m *checkpoint.Manifest, location string) (txsink.Witness, error) {
+	content, err := m.Encode()
+	if err != nil {
+		return txsink.Witness{}, err
+	}
+	digest := sha256.Sum256(content)
+	return txsink.Witness{
+		Job: m.Job, Checkpoint: m.Checkpoint, Attempt: m.Attempt, Identity: m.Transaction, Positions: m.Positions,
+		Manifest: record.Blob{Name: location, Size: int64(len(content)), SHA256: hex.EncodeToString(digest[:])},
+	}, nil
+}
+
+// recoverNewest goes on from the newest checkpoint that can be read: without transactions there is nothing to settle, and
+// going further back only repeats results.
+func (a *attempt) recoverNewest(ctx context.Context) error {
+	if err := a.count(ctx, nil); err != nil {
+		return err
+	}
+	refs, err := a.job.catalog.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range refs {
+		m, err := a.job.catalog.Read(ctx, r.Location, "")
+		var corrupt *checkpoint.Corrupt
+		if errors.As(err, &corrupt) {
+			a.job.settings.Logger.Warn("a checkpoint is damaged, going on from the one before", "location", r.Location, "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w, err := witnessOf(m, r.Location)
+		if err != nil {
+			return err
+		}
+		a.base = base{m.Checkpoint, m.Created, w.Manifest, m.Positions, m.States}
+		return nil
+	}
+	return nil
+}
