@@ -10,13 +10,14 @@ import (
 // Fault is one thing that is wrong, with where it is.
 type Fault struct {
 	// Place is the file, the environment variable or the flag.
-	Place string
+	Place string `json:"place"`
 	// Line and Column count from 1; both are 0 outside of a file, and Column where the line says enough.
-	Line, Column int
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
 	// Key is the key concerned, from the top of the file.
-	Key string
+	Key string `json:"key"`
 	// Message says what is wrong and what is expected.
-	Message string
+	Message string `json:"message"`
 }
 
 func (f Fault) Error() string {

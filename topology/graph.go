@@ -25,8 +25,8 @@ type SourceNode struct {
 type OperatorNode struct {
 	Name string
 	From []string
-	// Verb is what the operator does, for people.
-	Verb string
+	// Verb is what the operator does; Does says it for people.
+	Verb, Does string
 	// Key is set where the key changes before the operator sees the record.
 	Key *KeyChange
 	// Keyed is set where the operator has state by key.

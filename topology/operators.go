@@ -20,11 +20,13 @@ func (c *compilation) operators() {
 		path := "operators." + o.Name
 		in := c.inputs(path, o.From)
 		node := OperatorNode{Name: o.Name, From: o.From, OnError: c.policy(path, o.OnError, o.DeadLetter)}
-		c.streams[o.Name] = nil
+		// Where a fault leaves the input's shape open, JSON stands for it: every name is known there.
+		node.In = format.Shape{Format: format.JSON}
 		if in != nil {
 			node.In = *in
 		}
-		if c.verb(path, o, &node, in) {
+		c.streams[o.Name] = nil
+		if c.verb(path, o, &node) && in != nil {
 			c.streams[o.Name] = &node.Out
 		}
 		c.graph.Operators = append(c.graph.Operators, node)
@@ -66,9 +68,8 @@ func (c *compilation) cycle(left []OperatorSpec) {
 		"that leads from sources to sinks", strings.Join(names, ", "))
 }
 
-// verb compiles what the operator does. in is nil where the input's shape is unknown; then only the form is checked. It
-// says whether the shape of the output is known.
-func (c *compilation) verb(path string, o OperatorSpec, node *OperatorNode, in *format.Shape) bool {
+// verb compiles what the operator does, and says whether that went without fault.
+func (c *compilation) verb(path string, o OperatorSpec, node *OperatorNode) bool {
 	var verbs []string
 	for name, given := range map[string]bool{
 		"filter": o.Filter != "", "map": len(o.Map) > 0, "flat_map": o.FlatMap != "", "aggregate": len(o.Aggregate) > 0,
@@ -83,14 +84,12 @@ func (c *compilation) verb(path string, o OperatorSpec, node *OperatorNode, in *
 		return false
 	}
 	node.Verb = verbs[0]
+	node.Does = describe(node.Verb, o)
 	if o.Emit != "" && node.Verb != "aggregate" {
 		c.fault(path+".emit", "%s has nothing to emit later, expected it beside an aggregate", node.Verb)
 	}
-	if in == nil {
-		return false
-	}
 	before := len(c.faults)
-	node.Key = c.keyChange(path, o.Key, in)
+	node.Key = c.keyChange(path, o.Key, &node.In)
 	switch node.Verb {
 	case "filter":
 		c.filter(path, o, node)
@@ -102,6 +101,29 @@ func (c *compilation) verb(path string, o OperatorSpec, node *OperatorNode, in *
 		c.aggregate(path, o, node)
 	}
 	return len(c.faults) == before
+}
+
+// describe says what an operator does in the words of the file.
+func describe(verb string, o OperatorSpec) string {
+	named := func(list []NamedText) string {
+		var parts []string
+		for _, t := range list {
+			parts = append(parts, strings.TrimPrefix(t.Name+": "+t.Text, ": "))
+		}
+		return strings.Join(parts, ", ")
+	}
+	switch verb {
+	case "filter":
+		return "filter " + o.Filter
+	case "map":
+		return "map " + named(o.Map)
+	case "flat_map":
+		return "flat_map " + o.FlatMap
+	}
+	if o.Emit == "on_checkpoint" {
+		return "aggregate " + named(o.Aggregate) + ", emitted at checkpoints"
+	}
+	return "aggregate " + named(o.Aggregate)
 }
 
 func (c *compilation) verbCount(path string, verbs []string) {

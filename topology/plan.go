@@ -38,7 +38,9 @@ type Chain struct {
 
 // Step is one operator in a chain.
 type Step struct {
-	Name  string
+	Name string
+	// Does says for people what the step does.
+	Does  string
 	Chain int
 	// New builds the operator for one subtask.
 	New func(OperatorContext) (Operator, error)

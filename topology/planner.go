@@ -183,7 +183,7 @@ func (p *planner) operator(o *OperatorNode) {
 	}
 	in := p.gather(o.Name, inputs, route)
 	in.shape = o.In
-	out := p.append(in, Step{Name: o.Name, New: o.New, Keyed: o.Keyed, Layout: o.Layout})
+	out := p.append(in, Step{Name: o.Name, Does: o.Does, New: o.New, Keyed: o.Keyed, Layout: o.Layout})
 	out.shape = o.Out
 	p.streams[o.Name] = out
 }
@@ -197,7 +197,7 @@ func override(policies map[int32]ErrorPolicy, by ErrorPolicy) map[int32]ErrorPol
 }
 
 func (p *planner) rekey(name string, k *KeyChange, in *stream) *stream {
-	s := p.append(in, Step{Name: name + ".key", New: k.build})
+	s := p.append(in, Step{Name: name + ".key", Does: "key " + k.String(), New: k.build})
 	s.route = unrouted
 	return s
 }
@@ -301,7 +301,7 @@ func (p *planner) sink(k *SinkNode) {
 		if in.Key != nil {
 			s = p.rekey(k.Name, in.Key, s)
 		}
-		s = p.move(k.Name, s, p.routeTo(k.Topic))
+		s = p.move("sink "+k.Name, s, p.routeTo(k.Topic))
 		if in.Encode {
 			s = p.append(s, encodeStep(k.Name+".encode", in.Shape, k.Format))
 		}
@@ -310,7 +310,8 @@ func (p *planner) sink(k *SinkNode) {
 }
 
 func encodeStep(name string, from format.Shape, to format.Format) Step {
-	return Step{Name: name, New: func(ctx OperatorContext) (Operator, error) {
+	does := "write " + from.Format.String() + " as " + to.String()
+	return Step{Name: name, Does: does, New: func(ctx OperatorContext) (Operator, error) {
 		encoder, err := format.NewEncoder(from, to)
 		if err != nil {
 			return nil, err
@@ -374,10 +375,13 @@ func (p *planner) deadLetter(r rejecting, topic string, chain int, edges map[[2]
 	if r.shape.Format != format.Row {
 		return edge
 	}
-	// A row is readable to nobody outside: it goes as JSON. What even that step cannot process ends the attempt.
-	st := encodeStep(p.plan.Steps[r.step].Name+".reject", r.shape, format.JSON)
-	st.Chain, st.Out = from, []Target{edge}
-	p.plan.Steps = append(p.plan.Steps, st)
+	// A row is readable to nobody outside: it goes as JSON.
+	p.plan.Steps = append(p.plan.Steps, Step{
+		Name: p.plan.Steps[r.step].Name + ".reject", Does: "write row as json", Chain: from, Out: []Target{edge},
+		New: func(ctx OperatorContext) (Operator, error) {
+			return step.NewEach(format.NewRejectEncoder(r.shape), ctx.Reject), nil
+		},
+	})
 	return Target{ToStep, len(p.plan.Steps) - 1}
 }
 

@@ -77,7 +77,8 @@ func (s *Scope) attributes() types.Map {
 	}
 }
 
-// environment gives the type of every name. A name that only JSON could have is of any type.
+// environment gives the type of every name. Where values are JSON and the source declares no fields, any name may be a
+// member, of any type.
 func (s *Scope) environment() types.Map {
 	env := types.Map{}
 	if s.shape.Key.Name != "" {
@@ -89,7 +90,7 @@ func (s *Scope) environment() types.Map {
 	for name, t := range s.attributes() {
 		env[name] = t
 	}
-	if s.shape.Format == format.JSON {
+	if s.shape.Format == format.JSON && len(s.shape.Fields.Columns) == 0 {
 		env[types.Extra] = types.Any
 	}
 	return env

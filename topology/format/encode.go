@@ -16,7 +16,17 @@ type Encoder struct {
 	// names are the quoted names of the columns with the punctuation around them, for JSON objects.
 	names  [][]byte
 	encode func(value []byte) ([]byte, error)
-	buf    []byte
+	// lenient writes null for what JSON has no form for.
+	lenient bool
+	buf     []byte
+}
+
+// NewRejectEncoder returns an encoder from rows to JSON that takes every row: what JSON has no form for becomes null.
+func NewRejectEncoder(from Shape) *Encoder {
+	e := &Encoder{shape: from, lenient: true}
+	e.nameColumns()
+	e.encode = e.object
+	return e
 }
 
 // NewEncoder returns an encoder from values of shape from to format to, or an error that says why there is none. It
@@ -162,8 +172,14 @@ func (e *Encoder) object(value []byte) ([]byte, error) {
 			return nil, err
 		}
 		e.buf = append(e.buf, e.names[i]...)
-		if e.buf, err = v.AppendJSON(e.buf); err != nil {
-			return nil, err
+		with, err := v.AppendJSON(e.buf)
+		switch {
+		case err == nil:
+			e.buf = with
+		case e.lenient:
+			e.buf = append(e.buf, "null"...)
+		default:
+			return nil, fmt.Errorf("%s: %w", e.shape.Fields.Columns[i].Name, err)
 		}
 	}
 	e.buf = append(e.buf, '}')

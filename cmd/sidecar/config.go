@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirstream/weir/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config FILE",
+		Short: "Show the settings that hold, and where each comes from",
+		Long: `Shows every setting with its value and where it comes from: a flag, the environment (WEIR__KAFKA__BROKERS for
+kafka.brokers), the file with the line, or the default. Secrets show as stars.`,
+		Example: `  weir init pipeline.yaml
+  WEIR__CHECKPOINT__INTERVAL=250ms weir config pipeline.yaml`,
+		Args: arguments(cobra.ExactArgs(1)),
+	}
+	config.AddFlags(cmd.Flags())
+	var output *string
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := load(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		if *output == "json" {
+			return writeJSON(cmd.OutOrStdout(), c.Settings())
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "KEY\tVALUE\tORIGIN")
+		for _, s := range c.Settings() {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, s.Value, s.Origin)
+		}
+		return w.Flush()
+	}
+	output = outputFlag(cmd, "text", "json")
+	return cmd
+}
+
+// load reads the configuration of a command that has the flags of the settings.
+func load(cmd *cobra.Command, file string) (*config.Config, error) {
+	c, err := config.Load(config.Options{File: file, Flags: cmd.Flags()})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}

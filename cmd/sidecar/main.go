@@ -1,0 +1,71 @@
+// Command sidecar is weir: a stream processor that reads and writes Kafka topics, exactly once.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/weirstream/weir/config"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns the exit status.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitFine
+	}
+	report(errOut, err)
+	return status(err)
+}
+
+// report writes an error for a person. The faults of a file have a line each and begin with where they are.
+func report(w io.Writer, err error) {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		fmt.Fprintln(w, faults.Error())
+		return
+	}
+	fmt.Fprintln(w, "weir:", err)
+}
+
+// The exit statuses.
+const (
+	exitFine = iota
+	// exitFailed: it went wrong at run time.
+	exitFailed
+	// exitUsage: the command line or the configuration is wrong.
+	exitUsage
+	// exitDecide: only an operator may decide how to go on.
+	exitDecide
+)
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+// Unwrap returns the error itself.
+func (e usageError) Unwrap() error { return e.error }
+
+// status is the exit status for an error.
+func status(err error) int {
+	var usage usageError
+	var faults config.Faults
+	var decide interface{ OperatorDecides() bool }
+	switch {
+	case errors.As(err, &usage), errors.As(err, &faults):
+		return exitUsage
+	case errors.As(err, &decide) && decide.OperatorDecides():
+		return exitDecide
+	}
+	return exitFailed
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirstream/weir/config"
+)
+
+func newValidate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check pipeline files without running them",
+		Long: `Checks pipeline files: keys, values, names, expressions and their types. Everything that is wrong is reported at
+once, a line each, with where it is. Kafka is not asked.`,
+		Example: `  weir init pipeline.yaml
+  weir validate pipeline.yaml`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+	}
+	var output *string
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		return validate(cmd.OutOrStdout(), files, *output)
+	}
+	output = outputFlag(cmd, "text", "json")
+	return cmd
+}
+
+// checked is the verdict on one file, for programs.
+type checked struct {
+	File   string         `json:"file"`
+	Valid  bool           `json:"valid"`
+	Faults []config.Fault `json:"faults"`
+}
+
+func validate(out io.Writer, files []string, output string) error {
+	var all config.Faults
+	verdicts := []checked{}
+	for _, file := range files {
+		c, err := config.Load(config.Options{File: file})
+		var faults config.Faults
+		if err != nil && !errors.As(err, &faults) {
+			return usageError{err}
+		}
+		all = append(all, faults...)
+		verdicts = append(verdicts, checked{File: file, Valid: len(faults) == 0, Faults: append([]config.Fault{}, faults...)})
+		if len(faults) == 0 && output == "text" {
+			fmt.Fprintf(out, "%s: fine: job %s, %s, %s, %s\n", file, c.Job, count(len(c.Spec.Sources), "source"),
+				count(len(c.Spec.Operators), "operator"), count(len(c.Spec.Sinks), "sink"))
+		}
+	}
+	if output == "json" {
+		if err := writeJSON(out, verdicts); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
