@@ -22,7 +22,8 @@
 #   WEIR_BROKER_HEAP       per node (default 512m, with three nodes 384m)
 #   WEIR_BROKER_JIT        1 starts fast, 4 runs fast: for benchmarks (default 1)
 #   WEIR_BROKER_SESSION    milliseconds until a dead broker is fenced (default 3000)
-#   WEIR_BROKER_LISTENERS  more listeners as NAME:PROTOCOL, read by format, e.g. "TLS:SSL LOGIN:SASL_PLAINTEXT"
+#   WEIR_BROKER_LISTENERS  more listeners as NAME:PROTOCOL, read by format, e.g. "TLS:SSL LOGIN:SASL_PLAINTEXT";
+#                          NAME:PROTOCOL:ELSEWHERE advertises another port, ELSEWHERE in the list of ports, for a proxy
 #   WEIR_BROKER_PROPERTIES more broker properties, one per line, read by start
 set -euo pipefail
 
@@ -124,20 +125,23 @@ choose_ports() { # number of nodes
 	: >"$dir/listeners"
 	local n l
 	for l in CONTROLLER:PLAINTEXT PLAINTEXT:PLAINTEXT ${WEIR_BROKER_LISTENERS:-}; do
-		echo "$l" >>"$dir/listeners"
-		for n in $(seq "$1"); do echo "$n ${l%%:*} $(free_port)" >>"$dir/ports"; done
+		echo "${l//:/ }" >>"$dir/listeners"
+		for n in $(seq "$1"); do
+			echo "$n ${l%%:*} $(free_port)" >>"$dir/ports"
+			case $l in *:*:*) echo "$n ${l##*:} $(free_port)" >>"$dir/ports" ;; esac
+		done
 	done
 }
 
 properties() { # node
-	local count replicas isr l voters='' listeners='' advertised='' map=''
+	local count replicas isr n name protocol elsewhere voters='' listeners='' advertised='' map=''
 	count=$(nodes | wc -l)
 	replicas=$count isr=$((count / 2 + 1))
 	for n in $(nodes); do voters+=",$n@127.0.0.1:$(port "$n" CONTROLLER)"; done
-	while read -r l; do
-		listeners+=",${l%%:*}://127.0.0.1:$(port "$1" "${l%%:*}")"
-		[ "${l%%:*}" = CONTROLLER ] || advertised+=",${l%%:*}://127.0.0.1:$(port "$1" "${l%%:*}")"
-		map+=",$l"
+	while read -r name protocol elsewhere; do
+		listeners+=",$name://127.0.0.1:$(port "$1" "$name")"
+		[ "$name" = CONTROLLER ] || advertised+=",$name://127.0.0.1:$(port "$1" "${elsewhere:-$name}")"
+		map+=",$name:$protocol"
 	done <"$dir/listeners"
 	cat <<-P
 		process.roles=broker,controller
@@ -302,7 +306,7 @@ wipe() {
 status() {
 	local n
 	for n in $(nodes); do
-		echo "$n $(state "$n") $(cat "$dir/$n/pid" 2>/dev/null || echo -) 127.0.0.1:$(port "$n" PLAINTEXT) $dir/$n/log"
+		echo "$n $(state "$n") $(running "$n" && cat "$dir/$n/pid" || echo -) 127.0.0.1:$(port "$n" PLAINTEXT) $dir/$n/log"
 	done
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,6 +102,18 @@ func (c *Cluster) Addr(node int) string { return c.brokers[node-1] }
 
 // Nodes is the number of nodes.
 func (c *Cluster) Nodes() int { return len(c.brokers) }
+
+// addresses are those of a listener, by node.
+func (c *Cluster) addresses(listener string) []string {
+	c.t.Helper()
+	var all []string
+	for line := range strings.Lines(c.script.must(c.t, "ports")) {
+		if f := strings.Fields(line); f[1] == listener {
+			all = append(all, net.JoinHostPort("127.0.0.1", f[2]))
+		}
+	}
+	return all
+}
 
 // Tool runs one of Kafka's command-line tools by its class and returns its standard output.
 func (c *Cluster) Tool(class string, args ...string) string {

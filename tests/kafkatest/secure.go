@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -106,16 +105,6 @@ func secureProperties(server, ca string) []string {
 func javaQuote(s string) string {
 	jaas := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 	return strings.ReplaceAll(jaas, `\`, `\\`)
-}
-
-func (s *SecureCluster) addresses(listener string) []string {
-	var all []string
-	for line := range strings.Lines(s.script.must(s.t, "ports")) {
-		if f := strings.Fields(line); f[1] == listener {
-			all = append(all, net.JoinHostPort("127.0.0.1", f[2]))
-		}
-	}
-	return all
 }
 
 // scramUser gives a user the password with one SCRAM mechanism: 1 is SHA-256, 2 is SHA-512. A request may name a user once.
