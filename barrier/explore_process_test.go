@@ -72,6 +72,7 @@ type process struct {
 
 func (p *process) clone() *process {
 	c := *p
+	c.recovery = p.recovery.clone()
 	if p.coordinator != nil {
 		c.coordinator = p.coordinator.clone()
 		for i := range c.subs {

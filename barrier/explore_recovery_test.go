@@ -8,41 +8,47 @@ import (
 	"github.com/weirstream/weir/record"
 )
 
-// This file is the model's recovery: roll what is prepared forward, fence every transactional id, read the ledger.
+// This file is the model's driver of the real Recovery. A roll forward is two requests: the witness, then EndTxn.
 
-type recoveryStage uint8
-
-const (
-	recoverChoose recoveryStage = iota
-	recoverWitness
-	recoverEndTxn
-	recoverFence
-	recoverRead
-)
-
-// recovery is a recovery under way. candidates are manifests that may not be committed yet, at is the one in hand, and
-// fenced has a bit for each transactional id that is fenced. listed is how many manifests there were before any fence:
-// only of those can it be said that they will never be committed.
+// recovery is a recovery under way. candidates are what it may roll forward, witnessed is set between the two requests of
+// a roll forward, and fenced has a bit for each transactional id that is fenced. listed is how many manifests there were
+// before any fence: only of those can it be said that they will never be committed.
 type recovery struct {
-	stage      recoveryStage
+	core       *Recovery
 	candidates []manifest
-	at         uint8
+	witnessed  bool
 	fenced     uint8
 	listed     uint8
 	last       [maxSlots]ident
 }
 
+func (r recovery) clone() recovery {
+	if r.core != nil {
+		core := *r.core
+		r.core = &core
+	}
+	return r
+}
+
 // blocked says whether the next step would only be told to ask again.
 func (p *process) blocked(w *world) bool {
 	r := &p.recovery
-	switch r.stage {
-	case recoverFence:
+	if r.core == nil {
+		return false
+	}
+	switch r.core.waiting.(type) {
+	case FenceAll:
 		s := w.kafka.txns[r.slot()].state
 		return s == txnPrepareCommit || s == txnPrepareAbort
-	case recoverRead:
+	case ReadLedger:
 		return w.behind() && !w.overtaken()
 	}
 	return false
+}
+
+// rollingForward says whether an EndTxn of the recovery is in the network.
+func (r *recovery) rollingForward() bool {
+	return r.core != nil && r.witnessed
 }
 
 // behind says whether the ledger holds something unsettled.
@@ -52,7 +58,7 @@ func (w *world) behind() bool {
 }
 
 // overtaken says whether a transaction is open that was opened after the fence, by another process whose recovery ran
-// at the same time. It may be dead by now, so the reader must not wait for it: it fences again.
+// at the same time. It may be dead by now, so the reader must not wait for it.
 func (w *world) overtaken() bool {
 	return slices.ContainsFunc(w.kafka.txns[:], func(t txn) bool { return t.state == txnOngoing })
 }
@@ -65,35 +71,20 @@ func (r *recovery) slot() (slot int) {
 	return slot
 }
 
-// step takes recovery one request further; the answer to an EndTxn may be lost.
+// recover takes recovery one request further; the answer to an EndTxn may be lost.
 func (p *process) recover(w *world, lost bool) {
 	r := &p.recovery
-	switch r.stage {
-	case recoverChoose:
+	if r.core == nil {
 		r.choose(w)
-	case recoverWitness:
-		c := r.candidates[r.at]
-		if w.cfg.bug == bugRecoveryAddsPartitions {
-			w.kafka.addPartitions(c.by)
-		}
-		if answer := w.witness(c.by, c.checkpoint, c.attempt); answer == ok {
-			r.stage = recoverEndTxn
-		} else if answer == fenced {
-			r.stage = recoverFence
-		}
-	case recoverEndTxn:
-		p.rollForward(w, lost)
-	case recoverFence:
-		p.fence(w)
-	case recoverRead:
-		if w.behind() {
-			*r = recovery{}
-			return
-		}
-		p.conclude(w)
+		return
 	}
-	if r.stage == recoverFence && w.cfg.bug == bugNoFence {
-		r.stage = recoverRead
+	switch a := r.core.waiting.(type) {
+	case RollForward:
+		p.rollForward(w, a.Permit, lost)
+	case FenceAll:
+		p.fence(w)
+	case ReadLedger:
+		p.read(w)
 	}
 }
 
@@ -106,36 +97,54 @@ func (r *recovery) choose(w *world) {
 		newest = max(newest, m.attempt)
 	}
 	for _, m := range w.manifests {
-		if m.attempt == newest && m.checkpoint > known {
+		if m.attempt == newest {
 			r.candidates = append(r.candidates, m)
 		}
 	}
 	slices.SortFunc(r.candidates, func(a, b manifest) int { return cmp.Compare(a.checkpoint, b.checkpoint) })
-	r.stage = recoverFence
-	if len(r.candidates) > 0 && r.candidates[0].checkpoint == known+1 {
-		r.stage = recoverWitness
+	var candidates []Candidate
+	for _, m := range r.candidates {
+		candidates = append(candidates, Candidate{record.CheckpointID(m.checkpoint), m.by.record()})
 	}
+	r.core, _ = NewRecovery(record.CheckpointID(known), candidates)
 }
 
-func (p *process) rollForward(w *world, lost bool) {
+// attemptOf returns the attempt of candidate n.
+func (r *recovery) attemptOf(n uint8) uint8 {
+	return r.candidates[slices.IndexFunc(r.candidates, func(m manifest) bool { return m.checkpoint == n })].attempt
+}
+
+func (p *process) rollForward(w *world, permit Permit, lost bool) {
 	r := &p.recovery
-	c := r.candidates[r.at]
-	switch answer := w.endTxn(c.by); {
-	case lost || answer == retry:
-		return
-	case answer == fenced:
-		r.stage = recoverFence
+	by, n := identOf(permit.Identity()), uint8(permit.Checkpoint())
+	if !r.witnessed {
+		if w.cfg.bug == bugRecoveryAddsPartitions {
+			w.kafka.addPartitions(by)
+		}
+		if answer := w.witness(by, n, r.attemptOf(n)); answer == ok {
+			r.witnessed = true
+		} else if answer == fenced {
+			r.core.Step(RolledForward{false})
+		}
 		return
 	}
-	w.concludeCommitted(c.checkpoint, c.attempt)
-	r.stage = recoverFence
-	if r.at++; int(r.at) < len(r.candidates) && r.candidates[r.at].checkpoint == c.checkpoint+1 {
-		r.stage = recoverWitness
+	answer := w.endTxn(by)
+	if lost || answer == retry {
+		return
 	}
+	r.witnessed = false
+	if answer == ok {
+		w.concludeCommitted(n, r.attemptOf(n))
+	}
+	r.core.Step(RolledForward{answer == ok})
 }
 
 func (p *process) fence(w *world) {
 	r := &p.recovery
+	if w.cfg.bug == bugNoFence {
+		r.core.Step(AllFenced{})
+		return
+	}
 	slot := r.slot()
 	by, answer := w.kafka.initProducer(slot, ident{}, w.cfg.subtasks)
 	if answer != ok {
@@ -144,13 +153,24 @@ func (p *process) fence(w *world) {
 	r.last[slot] = by
 	r.fenced |= 1 << slot
 	if int(r.fenced) == 1<<w.cfg.slots-1 {
-		r.stage = recoverRead
+		r.core.Step(AllFenced{})
 	}
 }
 
-// conclude reads the ledger and starts the attempt from the last committed checkpoint.
-func (p *process) conclude(w *world) {
+// read reads the ledger and starts the attempt from the last committed checkpoint.
+func (p *process) read(w *world) {
 	n, attempt, _ := w.kafka.lastWitness()
+	switch a := p.recovery.core.Step(LedgerRead{record.CheckpointID(n), w.behind()}).(type) {
+	case FenceAll:
+		p.recovery.fenced, p.recovery.listed = 0, uint8(len(w.manifests))
+	case Restore:
+		p.restore(w, n, attempt)
+	default:
+		w.violate("recovery ends with %+v", a)
+	}
+}
+
+func (p *process) restore(w *world, n, attempt uint8) {
 	for _, m := range w.manifests[:p.recovery.listed] {
 		if m.checkpoint > n {
 			w.concludeAbsent(m.checkpoint, m.attempt)
@@ -194,9 +214,16 @@ func (p *process) begin(w *world, base manifest) {
 }
 
 func (r *recovery) key(b []byte) []byte {
-	b = append(b, byte(r.stage), r.at, r.fenced, r.listed, byte(len(r.candidates)))
-	for _, c := range r.candidates {
-		b = append(b, c.checkpoint, c.attempt)
+	b = append(b, flag(r.core != nil), flag(r.witnessed), r.fenced, r.listed)
+	if r.core != nil {
+		b = append(b, byte(r.core.committed), byte(len(r.core.candidates)))
+		for _, c := range r.core.candidates {
+			by := identOf(c.Identity)
+			b = append(b, byte(c.Checkpoint), by.slot, by.generation)
+		}
+		_, reading := r.core.waiting.(ReadLedger)
+		_, fencing := r.core.waiting.(FenceAll)
+		b = append(b, flag(reading), flag(fencing))
 	}
 	for _, l := range r.last {
 		b = append(b, l.generation)

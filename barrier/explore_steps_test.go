@@ -25,7 +25,7 @@ func (w *world) recoverySteps(out []step, at uint8, p *process) []step {
 		return out
 	}
 	out = append(out, step{kind: stepRecover, process: at})
-	if p.recovery.stage == recoverEndTxn && w.spent.answers < w.cfg.faults.answers {
+	if p.recovery.rollingForward() && w.spent.answers < w.cfg.faults.answers {
 		out = append(out, step{kind: stepRecover, process: at, lost: true})
 	}
 	return out

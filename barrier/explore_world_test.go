@@ -170,8 +170,8 @@ func (w *world) alive() (n int) {
 
 // leave puts what p has sent into the network, and takes p out of the world.
 func (w *world) leave(p *process) {
-	if p.mode == recovering && p.recovery.stage == recoverEndTxn {
-		w.lateEndTxns = push(w.lateEndTxns, p.recovery.candidates[p.recovery.at].by)
+	if p.mode == recovering && p.recovery.rollingForward() {
+		w.lateEndTxns = push(w.lateEndTxns, identOf(p.recovery.core.candidates[0].Identity))
 	}
 	if p.stage == toEndTxn {
 		w.lateEndTxns = push(w.lateEndTxns, identOf(p.permit.Identity()))

@@ -25,6 +25,7 @@ func TestTranscripts(t *testing.T) {
 type script struct {
 	coordinator *Coordinator
 	aligner     *Aligner
+	recovery    *Recovery
 	attempt     record.Attempt
 }
 
@@ -41,6 +42,14 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "arrive":
 		return s.arrive(t, d)
+	case "recovery":
+		return s.newRecovery(t, d)
+	case "rolled-forward":
+		return describeRecovery(s.recovery.Step(RolledForward{d.HasArg("committed")}))
+	case "all-fenced":
+		return describeRecovery(s.recovery.Step(AllFenced{}))
+	case "ledger":
+		return describeRecovery(s.recovery.Step(LedgerRead{record.CheckpointID(intArg(t, d, "last", 0)), d.HasArg("held-back")}))
 	}
 	return describe(s.coordinator.Step(s.event(t, d)))
 }
@@ -78,6 +87,39 @@ func (s *script) arrive(t *testing.T, d *datadriven.TestData) string {
 		}
 	}
 	return out.String()
+}
+
+// newRecovery reads one candidate a line: CHECKPOINT IDENTITY.
+func (s *script) newRecovery(t *testing.T, d *datadriven.TestData) string {
+	var candidates []Candidate
+	for line := range strings.Lines(d.Input) {
+		var c Candidate
+		var id string
+		if _, err := fmt.Sscan(line, &c.Checkpoint, &id); err != nil {
+			t.Fatalf("%s: candidate %q: %v", d.Pos, line, err)
+		}
+		c.Identity = parseIdentity(t, d, id)
+		candidates = append(candidates, c)
+	}
+	var first RecoveryAction
+	s.recovery, first = NewRecovery(record.CheckpointID(intArg(t, d, "known", 0)), candidates)
+	return describeRecovery(first)
+}
+
+func describeRecovery(a RecoveryAction) string {
+	switch a := a.(type) {
+	case RollForward:
+		return fmt.Sprintf("roll forward %d in %s", a.Permit.Checkpoint(), short(a.Permit.Identity()))
+	case FenceAll:
+		return "fence all"
+	case ReadLedger:
+		return "read the ledger"
+	case Restore:
+		return fmt.Sprintf("restore %d", a.Checkpoint)
+	case Refuse:
+		return "refuse: " + a.Cause.Error()
+	}
+	return fmt.Sprintf("unknown action %T", a)
 }
 
 func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
@@ -122,6 +164,10 @@ func identityArg(t *testing.T, d *datadriven.TestData, name string) (i record.Id
 	if !d.MaybeScanArgs(t, name, &text) {
 		return i
 	}
+	return parseIdentity(t, d, text)
+}
+
+func parseIdentity(t *testing.T, d *datadriven.TestData, text string) (i record.Identity) {
 	text = strings.ReplaceAll(text, "/", " ")
 	if _, err := fmt.Sscanf(text, "%s %d %d", &i.TransactionalID, &i.ProducerID, &i.Epoch); err != nil {
 		t.Fatalf("%s: identity %q: %v", d.Pos, text, err)
