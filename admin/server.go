@@ -89,7 +89,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("http server on %s: requests were cut off at the end: %w", s.Addr(), err), s.http.Close())
 	}
-	<-ended
+	if serveErr := <-ended; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
 	return err
 }
 
@@ -110,14 +112,8 @@ func (s *Server) verdict(of func(*Status) error) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		plain(w)
-		fmt.Fprintln(w, "ok")
+		s.write(w, "text/plain; charset=utf-8", []byte("ok\n"))
 	}
-}
-
-func plain(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
 }
 
 func (s *Server) job(w http.ResponseWriter, _ *http.Request) {
@@ -126,9 +122,13 @@ func (s *Server) job(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	s.write(w, "application/json", append(text, '\n'))
+}
+
+func (s *Server) write(w http.ResponseWriter, kind string, text []byte) {
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		s.opts.Logger.Debug("a status was not read to its end", "error", err)
+	if _, err := w.Write(text); err != nil {
+		s.opts.Logger.Debug("an answer was not read to its end", "error", err)
 	}
 }

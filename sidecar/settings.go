@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/IBM/sarama"
-
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/statestore"
 	"github.com/weirstream/weir/topology"
@@ -67,7 +65,7 @@ type Buffers struct {
 	Prefetch, Exchange, Sink int
 	// BatchRecords and BatchBytes bound a record batch that is written.
 	BatchRecords, BatchBytes int
-	Compression              sarama.CompressionCodec
+	Compression              kafka.Codec
 }
 
 // Restart is the pause before another attempt: from Min, doubled each time up to Max, and Min again after an attempt that

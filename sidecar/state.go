@@ -53,7 +53,7 @@ func (s *states) store(ctx context.Context, subtask, step int) (task.State, erro
 	route := s.routeTo(st.Chain)
 	o := statestore.Options{
 		Backend: s.settings.State.Backend, Dir: filepath.Join(s.settings.State.Dir, s.settings.Job, st.Name, strconv.Itoa(subtask)),
-		CacheBytes: s.settings.State.Cache / int64(s.stores()), Groups: s.plan.Groups, Subtask: subtask,
+		CacheBytes: s.settings.State.Cache / int64(s.stores()), Groups: s.plan.Groups, Subtask: subtask, Operator: st.Name,
 		Run: fmt.Sprintf("%s-%s-%d", s.run, st.Name, subtask), Log: s.settings.Logger,
 	}
 	store, err := statestore.Open(ctx, o, handles, s.files, func(g record.KeyGroup) bool { return route == nil || int(route[g]) == subtask })
@@ -116,7 +116,7 @@ func (s *states) close() {
 
 // Table implements task.State.
 func (o *operatorState) Table(name string) (topology.Table, error) {
-	return o.Store.Table(o.operator, name)
+	return o.Store.Table(name)
 }
 
 // Freeze implements task.State.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/IBM/sarama"
-
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/internal/kafka"
@@ -123,7 +121,7 @@ func (o observer) Phase(_ record.CheckpointID, phase string, took time.Duration)
 
 // causeOf classes the end of an attempt.
 func causeOf(err error) admin.Cause {
-	var code sarama.KError
+	var code *kafka.Error
 	switch {
 	case final(err):
 		return admin.CauseData

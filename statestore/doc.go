@@ -1,5 +1,5 @@
-// Package statestore keeps the keyed state of one subtask: tables in memory, a Pebble database beneath, and snapshots at
-// barriers.
+// Package statestore keeps keyed state: tables in memory, a Pebble database beneath, and snapshots at barriers. A Store
+// belongs to one operator in one subtask, since a barrier reaches the operators of a subtask at different moments.
 //
 // # Data flow
 //

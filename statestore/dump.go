@@ -18,13 +18,13 @@ var ErrFormat = errors.New("unknown format of stored state: use a version of Wei
 // ErrCorrupt means that stored state does not read back: use another checkpoint.
 var ErrCorrupt = errors.New("stored state is corrupt: use the checkpoint before")
 
-// A dump is the whole state of a subtask in one stream:
+// A dump is a whole state in one stream:
 //
 //	"WEIRDUMP", version (4 bytes), key groups of the job (4 bytes)
 //	blocks: length (4 bytes), CRC-32C of the payload (4 bytes), payload
 //
-// The payload of a block is: operator, table (each with its length in front), key group, then entries to the end: length
-// of the key, length of the value, key, value. The last block has an empty operator and the number of entries. Lengths
+// The payload of a block is: name of the table (its length in front), key group, then entries to the end: length of the
+// key, length of the value, key, value. The last block has an empty name and the number of entries. Lengths
 // within a payload, key groups and counts are unsigned varints, the others big endian. A version is never changed once
 // released.
 const (
@@ -61,7 +61,7 @@ func (d *dumpWriter) begin(t *Table, group record.KeyGroup) error {
 func (d *dumpWriter) add(key, value []byte) error {
 	if len(d.block) == 0 {
 		d.block = append(d.block[:0], make([]byte, blockHeader)...)
-		d.block = appendString(appendString(d.block, d.table.operator), d.table.name)
+		d.block = appendString(d.block, d.table.name)
 		d.block = binary.AppendUvarint(d.block, uint64(d.group))
 	}
 	d.block = binary.AppendUvarint(d.block, uint64(len(key)))
@@ -90,7 +90,7 @@ func (d *dumpWriter) finish() error {
 	if err := d.flush(); err != nil {
 		return err
 	}
-	d.block = append(make([]byte, blockHeader), 0) // an empty operator
+	d.block = append(make([]byte, blockHeader), 0) // an empty name
 	d.block = binary.AppendUvarint(d.block, d.entries)
 	return d.flush()
 }
@@ -118,7 +118,7 @@ func (d *dumpWriter) write(p part) error {
 }
 
 // A Visitor gets one entry of stored state. The slices are valid during the call.
-type Visitor func(operator, table string, group record.KeyGroup, key, value []byte) error
+type Visitor func(table string, group record.KeyGroup, key, value []byte) error
 
 // readDump calls visit for every entry of a dump of a job with so many key groups. It fails on anything that a dumpWriter
 // does not write; entries seen before that must be discarded.
@@ -188,14 +188,12 @@ func short(err error) error {
 // visitBlock visits the entries of a block and counts them; last tells that it is the final block, with the total.
 func visitBlock(b []byte, groups int, visit Visitor) (total uint64, last bool, entries uint64, err error) {
 	c := cursor{rest: b}
-	operator := string(c.bytes(c.uvarint()))
-	if operator == "" {
-		total = c.uvarint()
-		return total, true, 0, c.end()
-	}
 	table := string(c.bytes(c.uvarint()))
 	group := c.uvarint()
-	if c.bad || group >= uint64(groups) || table == "" {
+	if table == "" {
+		return group, true, 0, c.end()
+	}
+	if c.bad || group >= uint64(groups) {
 		return 0, false, 0, fmt.Errorf("bad head of a block: %w", ErrCorrupt)
 	}
 	for len(c.rest) > 0 {
@@ -204,7 +202,7 @@ func visitBlock(b []byte, groups int, visit Visitor) (total uint64, last bool, e
 		if c.bad {
 			return 0, false, entries, c.end()
 		}
-		if err := visit(operator, table, record.KeyGroup(group), key, value); err != nil {
+		if err := visit(table, record.KeyGroup(group), key, value); err != nil {
 			return 0, false, entries, err
 		}
 		entries++

@@ -28,11 +28,11 @@ const InlineLimit = 5 << 20
 // DefaultCacheBytes is the memory for tables where Options names none.
 const DefaultCacheBytes = 256 << 20
 
-// Options configures the store of one subtask.
+// Options configures the store of one operator in one subtask.
 type Options struct {
 	// Backend is Pebble by default.
 	Backend Backend
-	// Dir is the folder of this subtask alone; Open empties it. Memory needs none.
+	// Dir is the folder of this store alone; Open empties it. Memory needs none.
 	Dir string
 	// CacheBytes is the memory for tables beyond which Pebble evicts clean entries; the other back ends keep all.
 	CacheBytes int64
@@ -40,9 +40,10 @@ type Options struct {
 	DirtyBytes int64
 	// Groups is the number of key groups of the job.
 	Groups int
-	// Subtask is the number of the subtask in the job.
-	Subtask int
-	// Run names this run of the job and is different for each Open of a subtask: uploads are keyed by it, because the
+	// Subtask is the number of the subtask in the job, Operator the name of the operator.
+	Subtask  int
+	Operator string
+	// Run names this run of the job and is different for each Open of a store: uploads are keyed by it, because the
 	// names of Pebble's files repeat after a restore with other content.
 	Run string
 	// Log is slog.Default() by default.
@@ -51,7 +52,12 @@ type Options struct {
 	fs vfs.FS // under Pebble; tests put faults there
 }
 
-var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var uploadName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+
+// String names the store in messages.
+func (o Options) String() string {
+	return fmt.Sprintf("state of operator %s in subtask %d", o.Operator, o.Subtask)
+}
 
 func (o Options) withDefaults() Options {
 	if o.Backend == "" {
@@ -95,6 +101,8 @@ func (o Options) Validate() error {
 	fault(o.DirtyBytes < 0, "limit of %d dirty bytes is negative", o.DirtyBytes)
 	fault(o.Groups < 1 || o.Groups > 1<<16, "%d key groups: must be between 1 and 65536", o.Groups)
 	fault(o.Subtask < 0, "subtask %d is negative", o.Subtask)
-	fault(!runName.MatchString(o.Run), "run %q: must be 1 to 128 letters, digits, dots, dashes or underscores", o.Run)
+	for what, name := range map[string]string{"run": o.Run, "operator": o.Operator} {
+		fault(!uploadName.MatchString(name), "%s %q: must be 1 to 128 letters, digits, dots, dashes or underscores", what, name)
+	}
 	return errors.Join(faults...)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // The keys of the database are: number of the table plus one (4 bytes), key group (2 bytes), key. Number 0 is about the
-// database itself: group 0 has its format and the number of key groups, group 1 the names of each table by number. All
+// database itself: group 0 has its format and the number of key groups, group 1 the name of each table by number. All
 // is big endian. The values are the values of the tables as they are; what their bytes mean belongs to the operators.
 const (
 	pebbleFormat = 1
@@ -52,7 +52,7 @@ func openDatabase(dir string, o Options, readOnly bool, fail func(error)) (*data
 		DisableWAL:         true,
 		FormatMajorVersion: pebble.FormatNewest,
 		FS:                 &guardedFS{o.fs, fail},
-		Logger:             logger{o.Log.With("subtask", o.Subtask), fail},
+		Logger:             logger{o.Log.With("operator", o.Operator, "subtask", o.Subtask), fail},
 		MaxOpenFiles:       500,
 		MemTableSize:       256 << 10, // nothing is written there
 		ReadOnly:           readOnly,
@@ -81,11 +81,8 @@ func (d *database) get(table uint32, group record.KeyGroup, key []byte) ([]byte,
 	return d.value, true, closer.Close()
 }
 
-// tableNames are the operator and the name of a table.
-type tableNames struct{ operator, name string }
-
 // about reads the names of the tables, by number, of a database of a job with so many key groups.
-func (d *database) about(groups int) ([]tableNames, error) {
+func (d *database) about(groups int) ([]string, error) {
 	value, closer, err := d.db.Get(appendAbout(nil, aboutFormat))
 	if err != nil {
 		return nil, fmt.Errorf("state database without a format (%w): %w", err, ErrCorrupt)
@@ -100,15 +97,13 @@ func (d *database) about(groups int) ([]tableNames, error) {
 	if stored := binary.BigEndian.Uint32(value[4:]); stored != uint32(groups) {
 		return nil, groupsDiffer(int64(stored), groups)
 	}
-	var names []tableNames
+	var names []string
 	err = d.scan(appendAbout(nil, aboutTables), appendAbout(nil, aboutTables+1), func(key, value []byte) error {
-		c := cursor{rest: value}
-		n := tableNames{string(c.bytes(c.uvarint())), string(c.bytes(c.uvarint()))}
 		if len(key) != prefixSize+4 || binary.BigEndian.Uint32(key[prefixSize:]) != uint32(len(names)) {
 			return fmt.Errorf("state database: table numbers have gaps: %w", ErrCorrupt)
 		}
-		names = append(names, n)
-		return c.end()
+		names = append(names, string(value))
+		return nil
 	})
 	return names, err
 }

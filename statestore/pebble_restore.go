@@ -53,8 +53,8 @@ func (s *Store) adopt(t *tier, h record.StateHandle) error {
 		}
 	}
 	t.begun, t.tables = true, len(names)
-	for _, n := range names {
-		table := s.addTable(n.operator, n.name)
+	for _, name := range names {
+		table := s.addTable(name)
 		for _, group := range h.KeyGroups {
 			if err := s.warm(table, group); err != nil {
 				return err
@@ -139,13 +139,13 @@ func readDatabase(ctx context.Context, h record.StateHandle, o Options, fetch Fe
 	if err != nil {
 		return err
 	}
-	for id, n := range names {
+	for id, name := range names {
 		for _, group := range h.KeyGroups {
 			if !wanted(group) {
 				continue
 			}
 			err := db.scanGroup(uint32(id), group, func(key, value []byte) error {
-				return visit(n.operator, n.name, group, key, value)
+				return visit(name, group, key, value)
 			})
 			if err != nil {
 				return err

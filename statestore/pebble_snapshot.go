@@ -110,7 +110,7 @@ func (t *tier) writeAbout(w *sstable.Writer, s *Snapshot) error {
 	}
 	for _, table := range s.tables[t.tables:] {
 		key := binary.BigEndian.AppendUint32(appendAbout(nil, aboutTables), table.id)
-		if err := w.Set(key, appendString(appendString(nil, table.operator), table.name)); err != nil {
+		if err := w.Set(key, []byte(table.name)); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Store) open(ctx context.Context, restore []record.StateHandle, fetch Fe
 		}
 	}
 	restore = s.relevant(restore)
-	prefix := fmt.Sprintf("%s/%d/", s.options.Run, s.options.Subtask)
+	prefix := fmt.Sprintf("%s/%s/%d/", s.options.Run, s.options.Operator, s.options.Subtask)
 	switch s.options.Backend {
 	case Memory:
 		s.backend = inline{s.options.Groups}
@@ -39,7 +39,7 @@ func (s *Store) open(ctx context.Context, restore []record.StateHandle, fetch Fe
 // marker tells a folder of ours, which may be emptied, from one that a slip in the configuration named.
 const marker = "weir-state"
 
-// claim empties the folder of a subtask, or makes it.
+// claim empties the folder of a store, or makes it.
 func claim(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -59,21 +59,21 @@ func claim(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, marker), []byte("The state of a Weir subtask. It is emptied at every start.\n"), 0o644)
+	return os.WriteFile(filepath.Join(dir, marker), []byte("State of a Weir subtask. It is emptied at every start.\n"), 0o644)
 }
 
-// relevant leaves out handles without a key group of ours.
+// relevant leaves out handles of other operators and those without a key group of ours.
 func (s *Store) relevant(restore []record.StateHandle) []record.StateHandle {
 	return slices.DeleteFunc(slices.Clone(restore), func(h record.StateHandle) bool {
-		return !slices.ContainsFunc(h.KeyGroups, s.owned)
+		return h.Operator != s.options.Operator || !slices.ContainsFunc(h.KeyGroups, s.owned)
 	})
 }
 
 // load reads the owned key groups of the handles as changes of the first generations, and makes them clean.
 func (s *Store) load(ctx context.Context, restore []record.StateHandle, fetch Fetcher) error {
 	for _, h := range restore {
-		err := read(ctx, h, s.options, fetch, s.owned, func(operator, name string, group record.KeyGroup, key, value []byte) error {
-			t, err := s.Table(operator, name)
+		err := read(ctx, h, s.options, fetch, s.owned, func(name string, group record.KeyGroup, key, value []byte) error {
+			t, err := s.Table(name)
 			if err != nil {
 				return err
 			}
@@ -109,11 +109,11 @@ func (s *Store) seal(ctx context.Context) error {
 // read visits the entries of a handle in the key groups that are wanted.
 func read(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, wanted func(record.KeyGroup) bool,
 	visit Visitor) error {
-	filter := func(operator, table string, group record.KeyGroup, key, value []byte) error {
+	filter := func(table string, group record.KeyGroup, key, value []byte) error {
 		if !wanted(group) {
 			return nil
 		}
-		return visit(operator, table, group, key, value)
+		return visit(table, group, key, value)
 	}
 	if err := check(h); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // ErrOrder means that a snapshot was persisted out of turn or twice: a fault of the caller.
 var ErrOrder = errors.New("snapshots must be persisted one at a time, in the order in which they were frozen")
 
-// Snapshot is the state of one subtask as it was at a barrier. Its methods may be called by any one goroutine.
+// Snapshot is the state of one operator in one subtask as it was at a barrier. Its methods may be called by any one goroutine.
 type Snapshot struct {
 	store      *Store
 	n          record.CheckpointID
@@ -29,7 +29,7 @@ type Snapshot struct {
 // part is what a snapshot reads of one shard. chunks and index are the slices of the moment of freezing: what the owner
 // adds later lies behind their length or in copies, see doc.go.
 type part struct {
-	table  *Table // only its names and id are read
+	table  *Table // only its name and id are read
 	group  record.KeyGroup
 	chunks [][]byte
 	refs   []uint32 // entries that the generation changed
@@ -52,7 +52,7 @@ func (s *Snapshot) Persist(ctx context.Context, up Uploader) (record.StateHandle
 	defer func() { s.store.end(s, done) }()
 	handle, err := s.persist(ctx, older, up)
 	if err != nil {
-		return record.StateHandle{}, fmt.Errorf("state of subtask %d at checkpoint %d: %w", s.store.options.Subtask, s.n, err)
+		return record.StateHandle{}, fmt.Errorf("%s at checkpoint %d: %w", s.store.options, s.n, err)
 	}
 	done = true
 	s.store.figures.persistNanos.Store(int64(time.Since(begin)))
@@ -73,8 +73,9 @@ func (s *Snapshot) persist(ctx context.Context, older []*Snapshot, up Uploader) 
 		snap.absorbed = true
 	}
 	handle, err := s.store.backend.persist(ctx, s, up)
-	handle.Subtask, handle.KeyGroups = s.store.options.Subtask, s.groups.list()
-	handle.Backend = string(s.store.options.Backend)
+	o := s.store.options
+	handle.Subtask, handle.Operator, handle.Backend = o.Subtask, o.Operator, string(o.Backend)
+	handle.KeyGroups = s.groups.list()
 	return handle, err
 }
 

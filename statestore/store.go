@@ -52,7 +52,7 @@ type coldTier interface {
 	get(table uint32, group record.KeyGroup, key []byte) (value []byte, found bool, err error)
 }
 
-// Store is the keyed state of one subtask. Its methods belong to the goroutine of the subtask, except where they say
+// Store is the keyed state of one operator in one subtask. Its methods belong to the goroutine of the subtask, except where they say
 // otherwise; Snapshots are handed to one background goroutine.
 type Store struct {
 	options Options
@@ -88,12 +88,13 @@ type memory struct {
 }
 
 // Open starts a store that is empty or holds the key groups in owned of what restore refers to: the states of all
-// subtasks of one checkpoint, written by any number of subtasks and any back end. Whatever lies in the folder from
-// before is deleted, never read: only a checkpoint is known to be whole. A nil owned owns all key groups.
+// subtasks and operators of one checkpoint, written by any number of subtasks and any back end; those of other operators
+// are left out. Whatever lies in the folder from before is deleted, never read: only a checkpoint is known to be whole. A
+// nil owned owns all key groups.
 func Open(ctx context.Context, o Options, restore []record.StateHandle, fetch Fetcher,
 	owned func(record.KeyGroup) bool) (*Store, error) {
 	if err := o.Validate(); err != nil {
-		return nil, fmt.Errorf("state of subtask %d: %w", o.Subtask, err)
+		return nil, fmt.Errorf("%s: %w", o, err)
 	}
 	if owned == nil {
 		owned = func(record.KeyGroup) bool { return true }
@@ -101,29 +102,29 @@ func Open(ctx context.Context, o Options, restore []record.StateHandle, fetch Fe
 	s := &Store{options: o.withDefaults(), owned: owned}
 	s.generation = 1
 	if err := s.open(ctx, restore, fetch); err != nil {
-		err = fmt.Errorf("state of subtask %d: %w", o.Subtask, err)
+		err = fmt.Errorf("%s: %w", o, err)
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// Table opens keyed state of an operator; the second call for a name returns the same table.
-func (s *Store) Table(operator, name string) (*Table, error) {
-	if len(operator) == 0 || len(name) == 0 || len(operator) > maxName || len(name) > maxName {
-		return nil, fmt.Errorf("state table %q of operator %q: names must have 1 to %d bytes", name, operator, maxName)
+// Table opens a table; the second call for a name returns the same one.
+func (s *Store) Table(name string) (*Table, error) {
+	if len(name) == 0 || len(name) > maxName {
+		return nil, fmt.Errorf("%s: table %q: a name must have 1 to %d bytes", s.options, name, maxName)
 	}
 	for _, t := range s.tables {
-		if t.operator == operator && t.name == name {
+		if t.name == name {
 			return t, nil
 		}
 	}
-	return s.addTable(operator, name), nil
+	return s.addTable(name), nil
 }
 
 const maxName = 1 << 10
 
-func (s *Store) addTable(operator, name string) *Table {
-	t := &Table{id: uint32(len(s.tables)), operator: operator, name: name, store: s, seed: maphash.MakeSeed(),
+func (s *Store) addTable(name string) *Table {
+	t := &Table{id: uint32(len(s.tables)), name: name, store: s, seed: maphash.MakeSeed(),
 		shards: make([]*shard, s.options.Groups)}
 	s.tables = append(s.tables, t)
 	return t

@@ -7,14 +7,14 @@ import (
 	"github.com/weirstream/weir/record"
 )
 
-// Table is keyed state of one operator: byte strings by key within a key group. It is called by the goroutine of its
+// Table is one table of the operator's state: byte strings by key within a key group. It is called by the goroutine of its
 // subtask alone. A returned slice is valid until the next call on the same store.
 type Table struct {
-	id             uint32
-	operator, name string
-	store          *Store
-	seed           maphash.Seed
-	shards         []*shard // by key group; nil where nothing was stored
+	id     uint32
+	name   string
+	store  *Store
+	seed   maphash.Seed
+	shards []*shard // by key group; nil where nothing was stored
 }
 
 // Upsert returns the value of key for change in place, and records it as changed. A key that is absent, or whose value
@@ -143,14 +143,16 @@ func (t *Table) writable(group record.KeyGroup) (*shard, error) {
 
 func (t *Table) newShard(group record.KeyGroup) (*shard, error) {
 	if group < 0 || int(group) >= len(t.shards) || !t.store.owned(group) {
-		return nil, fmt.Errorf("state %s.%s: key group %d of %d does not belong to subtask %d: the routes of the plan and "+
-			"the ownership of the store disagree", t.operator, t.name, group, len(t.shards), t.store.options.Subtask)
+		return nil, fmt.Errorf("%s: key group %d of %d is not owned here: the routes of the plan and the ownership of the store "+
+			"disagree", t, group, len(t.shards))
 	}
 	s := &shard{index: make([]uint64, minIndex)}
 	t.shards[group] = s
 	t.store.bytes += s.bytes()
 	return s, nil
 }
+
+func (t *Table) String() string { return fmt.Sprintf("table %s of %s", t.name, t.store.options) }
 
 func (t *Table) hash(key []byte) uint32 { return uint32(maphash.Bytes(t.seed, key)) & hashMask }
 
@@ -221,13 +223,13 @@ func (t *Table) update(s *shard, place int, hash, ref uint32, size int) (value [
 // newEntry allocates an entry of no generation yet.
 func (t *Table) newEntry(s *shard, key []byte, size int) (ref uint32, e entry, err error) {
 	if size < 0 || len(key) > maxEntry || size > maxEntry-len(key) {
-		return 0, nil, fmt.Errorf("state %s.%s: a key of %d and a value of %d bytes are over the limit of %d",
-			t.operator, t.name, len(key), size, maxEntry)
+		return 0, nil, fmt.Errorf("%s: a key of %d and a value of %d bytes are over the limit of %d",
+			t, len(key), size, maxEntry)
 	}
 	before := s.arena.size
 	ref, b, grown, err := s.arena.alloc(entrySize(len(key), size))
 	if err != nil {
-		return 0, nil, fmt.Errorf("state %s.%s: %w", t.operator, t.name, err)
+		return 0, nil, fmt.Errorf("%s: %w", t, err)
 	}
 	if grown {
 		t.store.bytes += s.arena.size - before

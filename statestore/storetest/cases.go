@@ -28,7 +28,9 @@ func open(t *testing.T, o statestore.Options, run string, restore []record.State
 
 func tryOpen(t *testing.T, o statestore.Options, run string, restore []record.StateHandle, files *Files,
 	owned func(record.KeyGroup) bool) (*statestore.Store, error) {
-	o.Run = run
+	if o.Run = run; o.Operator == "" {
+		o.Operator = "count"
+	}
 	if o.Groups == 0 {
 		o.Groups = groups
 	}
@@ -40,7 +42,7 @@ func tryOpen(t *testing.T, o statestore.Options, run string, restore []record.St
 
 func table(t *testing.T, s *statestore.Store) *statestore.Table {
 	t.Helper()
-	table, err := s.Table("count", "values")
+	table, err := s.Table("values")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,4 +199,20 @@ func testLeftovers(t *testing.T, o statestore.Options) {
 		t.Fatal(err)
 	}
 	expect(t, table(t, open(t, o, "r2", []record.StateHandle{h}, files, nil)), "k", "1")
+}
+
+// testOtherOperator restores from handles of two operators: each takes its own.
+func testOtherOperator(t *testing.T, o statestore.Options) {
+	files := new(Files)
+	var handles []record.StateHandle
+	for _, operator := range []string{"count", "other"} {
+		o.Operator = operator
+		s := open(t, o, "r1", nil, files, nil)
+		put(t, table(t, s), "k", operator)
+		handles = append(handles, persist(t, s, 1, files))
+	}
+	for _, operator := range []string{"count", "other"} {
+		o.Operator = operator
+		expect(t, table(t, open(t, o, "r2", handles, files, nil)), "k", operator)
+	}
 }

@@ -17,12 +17,13 @@ import (
 
 const groups = 8
 
-// Run checks the back end of the given options, of which Dir, Groups, Subtask and Run are chosen here.
+// Run checks the back end of the given options, of which Dir, Groups, Subtask, Operator and Run are chosen here.
 func Run(t *testing.T, o statestore.Options) {
 	t.Run("random operations", func(t *testing.T) { testRandom(t, []statestore.Options{o}) })
 	t.Run("failing uploads", func(t *testing.T) { testFailingUploads(t, o) })
 	t.Run("order", func(t *testing.T) { testOrder(t, o) })
 	t.Run("key groups", func(t *testing.T) { testKeyGroups(t, o) })
+	t.Run("other operator", func(t *testing.T) { testOtherOperator(t, o) })
 	t.Run("other number of key groups", func(t *testing.T) { testOtherGroups(t, o) })
 	t.Run("unknown format", func(t *testing.T) { testUnknownFormat(t, o) })
 	t.Run("folder of somebody else", func(t *testing.T) { testForeignFolder(t, o) })
@@ -91,7 +92,7 @@ func (m *machine) start(t *rapid.T, restore []record.StateHandle) {
 	m.stores, m.tables, m.pending = nil, nil, nil
 	for i := range subtasks {
 		o := o
-		o.Groups, o.Subtask, o.Run = groups, i, fmt.Sprintf("run-%d", m.runs)
+		o.Groups, o.Subtask, o.Operator, o.Run = groups, i, "count", fmt.Sprintf("run-%d", m.runs)
 		o.Dir = fmt.Sprintf("%s/%d", m.dir, i)
 		s, err := statestore.Open(context.Background(), o, restore, m.files, func(g record.KeyGroup) bool {
 			return int(g)%subtasks == i
@@ -107,7 +108,7 @@ func (m *machine) start(t *rapid.T, restore []record.StateHandle) {
 func openTables(t *rapid.T, s *statestore.Store) []*statestore.Table {
 	var tables []*statestore.Table
 	for _, name := range []string{"a", "b"} {
-		table, err := s.Table("operator", name)
+		table, err := s.Table(name)
 		if err != nil {
 			t.Fatal(err)
 		}
