@@ -9,6 +9,7 @@ import (
 	"github.com/IBM/sarama"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
 )
@@ -27,36 +28,61 @@ func (t *Transactions) Hint(ctx context.Context) (*Witness, error) {
 // Recover settles what an earlier attempt left and returns the witness of the last committed checkpoint, nil where there is
 // none. prepared are the checkpoints after Hint's whose manifest is durable, in order: each is committed if its
 // transaction still can be. When Recover returns, no transaction of the job is open, nobody else can commit one with the
-// identities of before, and every slot has a fresh identity.
-//
-// The order is what makes the verdict right. EndTxn with the stored identity first, since a fence aborts what is open. Then
-// the fence of every id, which returns when all markers are written; then the ledger's high watermark, then the read
-// up to it: a witness is visible there or never will be.
+// identities of before, and every slot has a fresh identity. barrier.Recovery decides on the order, and says why.
 func (t *Transactions) Recover(ctx context.Context, prepared []Witness) (*Witness, error) {
-	for _, w := range prepared {
-		if err := t.rollForward(ctx, w); err != nil {
-			if ctx.Err() != nil {
-				return nil, err
-			}
-			t.opts.Logger.Info("a prepared checkpoint cannot be committed any more", "checkpoint", w.Checkpoint, "error", err)
-			break // the next one builds on it
-		}
-		t.opts.Logger.Info("a prepared checkpoint was rolled forward", "checkpoint", w.Checkpoint)
+	var known record.CheckpointID
+	hint, err := t.Hint(ctx)
+	if err != nil {
+		return nil, err
 	}
+	if hint != nil {
+		known = hint.Checkpoint
+	}
+	var candidates []barrier.Candidate
+	for _, w := range prepared {
+		candidates = append(candidates, barrier.Candidate{Checkpoint: w.Checkpoint, Identity: w.Identity})
+	}
+	core, action := barrier.NewRecovery(known, candidates)
 	for {
-		if err := t.fence(ctx); err != nil {
-			return nil, err
-		}
-		last, err := t.verdict(ctx)
-		if errors.Is(err, errHeldBack) {
-			t.opts.Logger.Info("another recovery holds the ledger back, fencing again")
-			continue
+		var event barrier.RecoveryEvent
+		var last *Witness
+		switch a := action.(type) {
+		case barrier.RollForward:
+			event, err = t.tryForward(ctx, a.Permit, prepared)
+		case barrier.FenceAll:
+			event, err = barrier.AllFenced{}, t.fence(ctx)
+		case barrier.ReadLedger:
+			event, last, err = t.verdict(ctx)
+		case barrier.Refuse:
+			err = a.Cause
 		}
 		if err != nil {
 			return nil, err
 		}
-		return last, t.settleMarkers(ctx, last)
+		action = core.Step(event)
+		if _, ok := action.(barrier.Restore); ok {
+			return last, t.settleMarkers(ctx, last)
+		}
 	}
+}
+
+// tryForward commits the prepared checkpoint of a permit if that is still possible. The only error is the end of ctx.
+func (t *Transactions) tryForward(ctx context.Context, p barrier.Permit, prepared []Witness) (barrier.RecoveryEvent, error) {
+	for _, w := range prepared {
+		if w.Checkpoint != p.Checkpoint() {
+			continue
+		}
+		err := t.rollForward(ctx, w)
+		if err == nil {
+			t.opts.Logger.Info("a prepared checkpoint was rolled forward", "checkpoint", w.Checkpoint)
+			return barrier.RolledForward{Committed: true}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		t.opts.Logger.Info("a prepared checkpoint cannot be committed any more", "checkpoint", w.Checkpoint, "error", err)
+	}
+	return barrier.RolledForward{}, nil
 }
 
 // rollForward commits a transaction whose writes were all acknowledged. The witness may be in it already; writing it again
@@ -89,15 +115,24 @@ var errHeldBack = errors.New("the ledger's end is held back by an open transacti
 // heldBackAfter bounds the wait for the ledger's end. Markers are written before a fence returns, so it is there at once.
 const heldBackAfter = 5 * time.Second
 
-func (t *Transactions) verdict(ctx context.Context) (*Witness, error) {
+// verdict reads the ledger to its end of now.
+func (t *Transactions) verdict(ctx context.Context) (barrier.RecoveryEvent, *Witness, error) {
 	tp := kafka.TopicPartition{Topic: t.opts.Ledger}
 	high, err := t.cluster.ListOffsets(ctx, []kafka.TopicPartition{tp}, kafka.Latest, sarama.ReadUncommitted)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	scanCtx, cancel := context.WithTimeoutCause(ctx, heldBackAfter, errHeldBack)
 	defer cancel()
-	return t.lastWitness(scanCtx, high[tp])
+	last, err := t.lastWitness(scanCtx, high[tp])
+	switch {
+	case errors.Is(err, errHeldBack):
+		t.opts.Logger.Info("another recovery holds the ledger back, fencing again")
+		return barrier.LedgerRead{HeldBack: true}, nil, nil
+	case err != nil || last == nil:
+		return barrier.LedgerRead{}, nil, err
+	}
+	return barrier.LedgerRead{Last: last.Checkpoint}, last, nil
 }
 
 // settleMarkers repairs partitions in which a transaction of the job ended without its marker. What is stuck belongs to the
