@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirstream/weir/internal/embedded"
+	"github.com/weirstream/weir/internal/instance"
 	"github.com/weirstream/weir/internal/verify"
 )
 
@@ -92,7 +93,7 @@ func (p pipeline) cleanUp(o Options) error {
 		return nil
 	}
 	t := p.Topics
-	return verify.DeleteTopics(p.Brokers, verify.Config("weir-demo"), t.Input, t.Passed, t.ByUser, t.ByPage)
+	return verify.DeleteTopics(p.Brokers, verify.Config("weir-demo"), t.Input, t.Passed, t.ByUser, t.ByPage, t.Ledger)
 }
 
 // run has the instance run, be killed and checked.
@@ -101,28 +102,28 @@ func run(ctx context.Context, o Options, p pipeline) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	c, err := newChild(filepath.Join(p.Dir, "weir.log"), append(o.Command, file)...)
+	i, err := instance.New(filepath.Join(p.Dir, "weir.log"), nil, append(o.Command, file)...)
 	if err != nil {
 		return r, err
 	}
-	defer c.log.Close() //nolint:errcheck // written by the child; there is nothing to lose
-	view := newView(o, c)
-	if err := c.start(); err != nil {
-		return r, err
+	v := &victim{Instance: i}
+	view := newView(o, &v.kills)
+	if err := v.Start(); err != nil {
+		return r, errors.Join(err, v.Close())
 	}
 	g, checking := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		tormenting, cancel := context.WithTimeout(checking, o.Duration)
 		defer cancel()
-		return c.torment(tormenting, o.KillEvery, uint64(time.Now().UnixNano()))
+		return v.torment(tormenting, o.KillEvery, uint64(time.Now().UnixNano()))
 	})
 	g.Go(func() (err error) {
 		r.Verdict, err = verify.Run(checking, verify.Plan{Brokers: p.Brokers, Config: verify.Config("weir-demo"), Topics: p.Topics,
 			Workload: verify.DefaultWorkload(), Rate: o.Rate, Duration: o.Duration, Drain: drainWithin, OnPoll: view.progress})
 		return err
 	})
-	err = errors.Join(g.Wait(), c.stop(stopWithin))
+	err = errors.Join(g.Wait(), v.Stop(stopWithin), v.Close())
 	view.end()
-	r.Kills = c.kills.Load()
+	r.Kills = v.kills.Load()
 	return r, err
 }

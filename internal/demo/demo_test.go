@@ -3,32 +3,25 @@ package demo
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/weirstream/weir/internal/instance"
 	"github.com/weirstream/weir/internal/verify"
 )
 
 // TestMain is also the instance under test: the tests start this binary with a role.
 func TestMain(m *testing.M) {
-	switch os.Getenv("WEIR_DEMO_TEST_ROLE") {
-	case "patient": // runs until it is asked to stop
-		stop := make(chan os.Signal, 1)
-		signal.Notify(stop, syscall.SIGTERM)
-		fmt.Println("started")
-		<-stop
-		return
-	case "deaf": // does not stop
-		signal.Ignore(syscall.SIGTERM)
-		fmt.Println("started")
+	switch os.Getenv("WEIR_TEST_ROLE") {
+	case "patient": // runs until it is killed
 		time.Sleep(time.Hour)
 	case "broken":
 		fmt.Println("cannot reach the broker")
@@ -37,70 +30,50 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
-func startChild(t *testing.T, role string) *child {
+func startVictim(t *testing.T, role string) *victim {
 	t.Helper()
-	t.Setenv("WEIR_DEMO_TEST_ROLE", role)
-	c, err := newChild(filepath.Join(t.TempDir(), "log"), os.Args[0])
+	i, err := instance.New(filepath.Join(t.TempDir(), "log"), []string{"WEIR_TEST_ROLE=" + role}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.log.Close() })
-	if err := c.start(); err != nil {
+	if err := i.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return c
-}
-
-// waitStarted returns once the instance can take signals.
-func waitStarted(t *testing.T, c *child) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(string(c.lastLines()), "started"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the instance does not start")
+	t.Cleanup(func() {
+		if err := errors.Join(i.Kill(), i.Close()); err != nil {
+			t.Error(err)
 		}
-	}
+	})
+	return &victim{Instance: i}
 }
 
 func TestInstanceIsKilledAndStartedAgain(t *testing.T) {
-	c := startChild(t, "patient")
+	v := startVictim(t, "patient")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- c.torment(ctx, 10*time.Millisecond, 1) }()
-	for c.kills.Load() < 5 {
+	go func() { done <- v.torment(ctx, 10*time.Millisecond, 1) }()
+	for v.kills.Load() < 5 {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	waitStarted(t, c)
-	if err := c.stop(10 * time.Second); err != nil {
-		t.Error(err)
+	if v.Exited() == nil {
+		t.Error("no instance is left")
 	}
 }
 
-func TestInstanceThatEndsByItselfIsReportedWithItsLog(t *testing.T) {
-	c := startChild(t, "broken")
-	err := c.torment(t.Context(), time.Hour, 1)
-	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "cannot reach the broker") {
+func TestInstanceThatEndsByItselfEndsTheTorment(t *testing.T) {
+	v := startVictim(t, "broken")
+	if err := v.torment(t.Context(), time.Hour, 1); err == nil || !strings.Contains(err.Error(), "cannot reach the broker") {
 		t.Errorf("error %v", err)
-	}
-	if err := c.stop(time.Second); err != nil {
-		t.Errorf("stopping what has ended: %v", err)
-	}
-}
-
-func TestInstanceThatDoesNotStopIsKilled(t *testing.T) {
-	c := startChild(t, "deaf")
-	waitStarted(t, c)
-	if err := c.stop(100 * time.Millisecond); err == nil || c.kills.Load() != 1 {
-		t.Errorf("error %v, %d kills", err, c.kills.Load())
 	}
 }
 
 // TestDemoFailsWithItsInstance runs the whole demo over an instance that writes nothing.
 func TestDemoFailsWithItsInstance(t *testing.T) {
-	t.Setenv("WEIR_DEMO_TEST_ROLE", "broken")
+	t.Setenv("WEIR_TEST_ROLE", "broken")
 	var out strings.Builder
 	r, err := Run(t.Context(), Options{Duration: time.Second, KillEvery: time.Minute, Rate: 100, Command: []string{os.Args[0]}, Out: &out})
 	if err == nil || r.Verdict.OK() || r.Dir == "" {
@@ -128,7 +101,7 @@ func TestPipelineFileNamesEverything(t *testing.T) {
 
 func TestViewOnTerminalWritesOverItself(t *testing.T) {
 	var out strings.Builder
-	v := newView(Options{Duration: time.Minute, Out: &out, Live: true}, &child{})
+	v := newView(Options{Duration: time.Minute, Out: &out, Live: true}, new(atomic.Int64))
 	v.progress(verify.Progress{Input: 12345, Effects: 300, Outstanding: 7})
 	first := out.String()
 	v.end()
@@ -141,7 +114,7 @@ func TestViewOnTerminalWritesOverItself(t *testing.T) {
 
 func TestViewElsewhereIsPlainLines(t *testing.T) {
 	var out strings.Builder
-	v := newView(Options{Duration: time.Minute, Out: &out}, &child{})
+	v := newView(Options{Duration: time.Minute, Out: &out}, new(atomic.Int64))
 	for range 10 {
 		v.progress(verify.Progress{Input: 5})
 	}

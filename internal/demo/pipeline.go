@@ -23,14 +23,15 @@ type pipeline struct {
 
 // topicsOf names the topics of a job.
 func topicsOf(job string) verify.Topics {
-	return verify.Topics{Input: job + "-views", Passed: job + "-valid-views", ByUser: job + "-user-totals", ByPage: job + "-page-totals"}
+	return verify.Topics{Input: job + "-views", Passed: job + "-valid-views", ByUser: job + "-user-totals", ByPage: job + "-page-totals",
+		Ledger: job + "-weir-ledger"}
 }
 
 const partitions = 4
 
 func (p pipeline) partitions() map[string]int32 {
 	t := p.Topics
-	return map[string]int32{t.Input: partitions, t.Passed: partitions, t.ByUser: partitions, t.ByPage: partitions}
+	return map[string]int32{t.Input: partitions, t.Passed: partitions, t.ByUser: partitions, t.ByPage: partitions, t.Ledger: 0}
 }
 
 // write writes the pipeline file into the pipeline's folder and returns its path.

@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -13,7 +14,7 @@ import (
 // view shows how the demo comes along: a block that is written over on a terminal, plain lines elsewhere.
 type view struct {
 	o       Options
-	child   *child
+	kills   *atomic.Int64
 	start   time.Time
 	shown   time.Time
 	lines   int
@@ -35,8 +36,8 @@ const (
 	barWidth = 40
 )
 
-func newView(o Options, c *child) *view {
-	return &view{o: o, child: c, start: time.Now()}
+func newView(o Options, kills *atomic.Int64) *view {
+	return &view{o: o, kills: kills, start: time.Now()}
 }
 
 // progress takes note of p, and shows it where it is time.
@@ -66,7 +67,7 @@ func (v *view) show() {
 	if !v.o.Live {
 		fmt.Fprintf(v.o.Out, "%4.0fs  %s views in, %s effects committed (%s/s) in %s transactions, %s behind, %d kills, %d wrong\n",
 			time.Since(v.start).Seconds(), comma(v.last.Input), comma(v.last.Effects), comma(v.rate()), comma(v.last.Transactions),
-			comma(v.last.Outstanding), v.child.kills.Load(), v.last.Wrong)
+			comma(v.last.Outstanding), v.kills.Load(), v.last.Wrong)
 		return
 	}
 	block := v.block()
@@ -90,7 +91,7 @@ func (v *view) block() string {
 		fmt.Sprintf("  page views in       %12s\n", comma(v.last.Input)) +
 		fmt.Sprintf("  effects committed   %12s   %s/s, %s behind\n", comma(v.last.Effects), comma(v.rate()), comma(v.last.Outstanding)) +
 		fmt.Sprintf("  transactions        %12s\n", comma(v.last.Transactions)) +
-		fmt.Sprintf("  SIGKILLs            %12s\n", v.paint("33", fmt.Sprintf("%12d", v.child.kills.Load()))) +
+		fmt.Sprintf("  SIGKILLs            %12s\n", v.paint("33", fmt.Sprintf("%12d", v.kills.Load()))) +
 		fmt.Sprintf("  verdict so far      %s\n", wrong)
 }
 

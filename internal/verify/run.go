@@ -96,8 +96,8 @@ func (p Plan) follow(ctx context.Context, c *Checker) error {
 	return nil
 }
 
-// CreateTopics creates topics with so many partitions each; those that exist already are left as they are. replication is
-// bounded by the number of brokers.
+// CreateTopics creates topics with so many partitions each; those that exist already are left as they are, and a topic of
+// no partitions gets one and is compacted, as a ledger. replication is bounded by the number of brokers.
 func CreateTopics(brokers []string, conf *sarama.Config, replication int16, partitions map[string]int32) error {
 	admin, err := sarama.NewClusterAdmin(brokers, conf)
 	if err != nil {
@@ -109,7 +109,11 @@ func CreateTopics(brokers []string, conf *sarama.Config, replication int16, part
 	}
 	replication = min(replication, int16(len(nodes)))
 	for name, n := range partitions {
-		e := admin.CreateTopic(name, &sarama.TopicDetail{NumPartitions: n, ReplicationFactor: replication}, false)
+		detail := &sarama.TopicDetail{NumPartitions: n, ReplicationFactor: replication}
+		if compact := "compact"; n == 0 {
+			detail.NumPartitions, detail.ConfigEntries = 1, map[string]*string{"cleanup.policy": &compact}
+		}
+		e := admin.CreateTopic(name, detail, false)
 		if e != nil && !errors.Is(e, sarama.ErrTopicAlreadyExists) {
 			err = errors.Join(err, fmt.Errorf("creating topic %s: %w", name, e))
 		}

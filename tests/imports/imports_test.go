@@ -44,7 +44,9 @@ var leaves = map[string][]string{
 	"internal/kafka":    {},
 	"internal/verify":   {},
 	"internal/embedded": {},
-	"internal/demo":     {"internal/embedded", "internal/verify"},
+	"internal/instance": {},
+	"internal/demo":     {"internal/embedded", "internal/instance", "internal/verify"},
+	"internal/dev":      {"internal/embedded", "internal/instance"},
 }
 
 // homes are the packages that a driver is confined to.
