@@ -100,7 +100,7 @@ func (a *attempt) build(ctx context.Context) (err error) {
 	}
 	a.consumer, err = consumer.New(ctx, a.job.cluster, consumer.Options{
 		Sources: sources, Positions: a.base.positions, Subtasks: a.plan.Subtasks, Wake: a.wake, Owner: a.owner,
-		Prefetch: s.Buffers.Prefetch, Discovery: s.Discovery, Logger: s.Logger,
+		Prefetch: s.Buffers.Prefetch, FetchBytes: s.Buffers.FetchBytes, MaxWait: s.Buffers.FetchWait, Discovery: s.Discovery, Logger: s.Logger,
 	})
 	if err != nil {
 		return err

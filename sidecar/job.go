@@ -31,6 +31,8 @@ type Job struct {
 	}
 }
 
+var errSlowStart = errors.New("the brokers did not answer within kafka.start_timeout")
+
 // New connects to Kafka; Run does the rest.
 func New(ctx context.Context, s Settings) (*Job, error) {
 	store, err := checkpoint.NewDir(s.Checkpoint.Dir)
@@ -41,6 +43,8 @@ func New(ctx context.Context, s Settings) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.StartTimeout, errSlowStart)
+	defer cancel()
 	cluster, err := kafka.Open(ctx, s.Kafka, s.topics()...)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ type Settings struct {
 	TransactionTimeout time.Duration
 	// Discovery is the time between two looks for new partitions.
 	Discovery time.Duration
+	// StartTimeout bounds the wait for brokers and topics at start.
+	StartTimeout time.Duration
 	// Group is the consumer group that shows the job's offsets; Ledger the topic of the witness.
 	Group, Ledger string
 
@@ -63,6 +65,9 @@ type Buffers struct {
 	// Prefetch is for fetched batches, Exchange for each channel between two subtasks, Sink for results not yet acknowledged;
 	// Prefetch and Sink are for each subtask.
 	Prefetch, Exchange, Sink int
+	// FetchBytes is what one fetch asks of a partition, FetchWait how long the broker may wait for data.
+	FetchBytes int32
+	FetchWait  time.Duration
 	// BatchRecords and BatchBytes bound a record batch that is written.
 	BatchRecords, BatchBytes int
 	Compression              kafka.Codec

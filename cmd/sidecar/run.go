@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirstream/weir/admin"
+	"github.com/weirstream/weir/config"
+	"github.com/weirstream/weir/sidecar"
+)
+
+func newRun() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a pipeline",
+		Long: `Runs a pipeline until it is told to end. SIGTERM and SIGINT take a last checkpoint, commit it, and leave no
+transaction open; a second signal ends at once, which loses nothing but the time since the last checkpoint.`,
+		Example: `  weir init pipeline.yaml
+  weir run pipeline.yaml --brokers localhost:9092`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+	}
+	file := cmd.Flags().StringP("file", "f", "", "pipeline file, instead of the argument")
+	config.AddFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			*file = args[0]
+		}
+		if *file == "" {
+			return usageError{errors.New("which pipeline? name its file; see weir run --help")}
+		}
+		c, err := load(cmd, *file)
+		if err != nil {
+			return err
+		}
+		return runJob(cmd.Context(), c, newLogger(c.Log, cmd.ErrOrStderr()))
+	}
+	return cmd
+}
+
+// newLogger writes lines of the configured form.
+func newLogger(c config.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // validation lets no other in
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// runJob runs until a signal has drained the job or it fails for good.
+func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
+	settings, err := sidecar.FromConfig(c, built().Version, logger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+
+	job, err := sidecar.New(ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer job.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	if c.HTTP.Listen != "off" {
+		server, err := admin.Listen(ctx, admin.Options{Listen: c.HTTP.Listen, Job: job, Metrics: job.Metrics(), Logger: logger})
+		if err != nil {
+			return err
+		}
+		logger.Info("health, metrics and status", "address", "http://"+server.Addr())
+		g.Go(func() error { return server.Run(ctx) })
+	}
+	g.Go(func() error {
+		err := job.Run(ctx)
+		if err == nil {
+			err = errStopped
+		}
+		return err
+	})
+	g.Go(func() error { return obey(ctx, signals, job, logger) })
+	if err := g.Wait(); !errors.Is(err, errStopped) {
+		return err
+	}
+	logger.Info("stopped; the last checkpoint is committed")
+	return nil
+}
+
+// errStopped ends the parts around a job that was drained.
+var errStopped = errors.New("stopped")
+
+// obey drains the job at the first signal and ends it at the second.
+func obey(ctx context.Context, signals <-chan os.Signal, job *sidecar.Job, logger *slog.Logger) error {
+	for first := true; ; first = false {
+		select {
+		case <-ctx.Done():
+			return nil
+		case s := <-signals:
+			if !first {
+				return fmt.Errorf("ended by a second signal (%s) before the last checkpoint was committed", s)
+			}
+			logger.Info("taking a last checkpoint", "signal", s.String())
+			job.Stop()
+		}
+	}
+}
