@@ -16,6 +16,11 @@ LINT := $(CACHE)/bin/golangci-lint-$(LINT_VERSION)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The binary is built anew whenever it is asked for: the Go tool knows best what has changed.
+.PHONY: build
+build: ## bin/weir, with version and commit in it
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BIN) ./cmd/sidecar
+
 .PHONY: test
 test: ## all tests that need nothing but Go (under 5 minutes)
 	$(GO) test -timeout 5m ./...
