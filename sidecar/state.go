@@ -37,8 +37,6 @@ type operatorState struct {
 	operator string
 	subtask  int
 	files    stateFiles
-	// background keeps Persist and Committed apart.
-	background sync.Mutex
 }
 
 // store opens the state of a step in a subtask, restored from the checkpoint.
@@ -54,7 +52,7 @@ func (s *states) store(ctx context.Context, subtask, step int) (task.State, erro
 	o := statestore.Options{
 		Backend: s.settings.State.Backend, Dir: filepath.Join(s.settings.State.Dir, s.settings.Job, st.Name, strconv.Itoa(subtask)),
 		CacheBytes: s.settings.State.Cache / int64(s.stores()), Groups: s.plan.Groups, Subtask: subtask, Operator: st.Name,
-		Run: fmt.Sprintf("%s-%s-%d", s.run, st.Name, subtask), Log: s.settings.Logger,
+		Run: s.run, Log: s.settings.Logger,
 	}
 	store, err := statestore.Open(ctx, o, handles, s.files, func(g record.KeyGroup) bool { return route == nil || int(route[g]) == subtask })
 	if err != nil {
@@ -94,10 +92,7 @@ func (s *states) committed(n record.CheckpointID) {
 	open := slices.Clone(s.open)
 	s.mu.Unlock()
 	for _, o := range open {
-		o.background.Lock()
-		err := o.Committed(n)
-		o.background.Unlock()
-		if err != nil {
+		if err := o.Committed(n); err != nil {
 			s.settings.Logger.Warn("local copies of older checkpoints stay for now", "operator", o.operator, "error", err)
 		}
 	}
@@ -131,8 +126,6 @@ type snapshot struct {
 
 // Persist implements task.Snapshot.
 func (s *snapshot) Persist(ctx context.Context) (record.StateHandle, error) {
-	s.state.background.Lock()
-	defer s.state.background.Unlock()
 	h, err := s.frozen.Persist(ctx, s.state.files)
 	if err != nil && s.state.Err() != nil {
 		err = fmt.Errorf("%w: %w", task.ErrStateLost, err)

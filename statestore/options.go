@@ -43,8 +43,8 @@ type Options struct {
 	// Subtask is the number of the subtask in the job, Operator the name of the operator.
 	Subtask  int
 	Operator string
-	// Run names this run of the job and is different for each Open of a store: uploads are keyed by it, because the
-	// names of Pebble's files repeat after a restore with other content.
+	// Run names this run of the job. Uploads are named Run/Operator/Subtask/…, so it is different for each Open of a
+	// store: the names of Pebble's files repeat after a restore with other content.
 	Run string
 	// Log is slog.Default() by default.
 	Log *slog.Logger

@@ -37,8 +37,8 @@ type Fetcher interface {
 	Download(ctx context.Context, blob record.Blob, path string) error
 }
 
-// backend is what differs between the ways to keep state. persist and committed are called by the background, one call
-// at a time; close by the owner when no other call runs.
+// backend is what differs between the ways to keep state. absorb and persist are called by the background, one call at a
+// time; committed at any time; close by the owner when no other call runs.
 type backend interface {
 	// absorb stores the changes of a snapshot where the cold tier finds them.
 	absorb(ctx context.Context, s *Snapshot) error
@@ -180,8 +180,7 @@ func (s *Store) Full() bool {
 	return int64(s.dirtyBytes)+s.figures.frozenBytes.Load() >= s.options.DirtyBytes
 }
 
-// Committed tells that checkpoint n is committed: local copies of older ones are dropped. Any goroutine but not during a
-// Persist may call it.
+// Committed tells that checkpoint n is committed: local copies of older ones are dropped. Any goroutine may call it.
 func (s *Store) Committed(n record.CheckpointID) error { return s.backend.committed(n) }
 
 // Close releases memory and files. Every Persist must have returned. What was not persisted is gone, as intended.
