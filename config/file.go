@@ -16,9 +16,11 @@ import (
 
 // document is a pipeline file on its way into a Config: its nodes by key, and what is wrong so far.
 type document struct {
-	name   string
-	root   *yaml.Node
+	name string
+	root *yaml.Node
+	// nodes are the values by key, lines the lines of the keys themselves.
 	nodes  map[string]*yaml.Node
+	lines  map[string]int
 	faults Faults
 }
 
@@ -27,7 +29,7 @@ const maxFile = 4 << 20
 
 // parseDocument reads YAML. Faults of its form are gathered in the document, whose root is then nil.
 func parseDocument(name string, text []byte) *document {
-	d := &document{name: name, nodes: map[string]*yaml.Node{}}
+	d := &document{name: name, nodes: map[string]*yaml.Node{}, lines: map[string]int{}}
 	if len(text) > maxFile {
 		d.fault(nil, "", "the file is larger than %s", Size(maxFile))
 		return d
@@ -110,7 +112,7 @@ func (d *document) section(n *yaml.Node, path string) []entry {
 			d.fault(e.key, at, "is there twice, expected once")
 			continue
 		}
-		d.nodes[at] = e.value
+		d.nodes[at], d.lines[at] = e.value, e.key.Line
 		entries = append(entries, e)
 	}
 	return entries
@@ -166,7 +168,7 @@ func (d *document) texts(n *yaml.Node, path string) ([]string, bool) {
 	all := true
 	for i, item := range n.Content {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		d.nodes[at] = resolve(item)
+		d.nodes[at], d.lines[at] = resolve(item), item.Line
 		text, ok := d.text(item, at)
 		list, all = append(list, text), all && ok
 	}

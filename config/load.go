@@ -107,10 +107,12 @@ type layers struct {
 	viper *viper.Viper
 	flags *pflag.FlagSet
 	keys  []Key
+	// faulty are the keys of which nothing more need be said.
+	faulty map[string]bool
 }
 
 func newLayers(d *document, flags *pflag.FlagSet) *layers {
-	l := &layers{doc: d, flags: flags, keys: Keys(), viper: viper.NewWithOptions(viper.KeyDelimiter(delimiter))}
+	l := &layers{doc: d, flags: flags, keys: Keys(), faulty: map[string]bool{}, viper: viper.NewWithOptions(viper.KeyDelimiter(delimiter))}
 	var known []string
 	for i := range l.keys {
 		k := &l.keys[i]
@@ -161,12 +163,16 @@ func (l *layers) fileEntry(e entry, path string) {
 		return
 	}
 	if l.keys[i].Type == List {
-		if list, ok := l.doc.texts(e.value, at); ok {
+		list, ok := l.doc.texts(e.value, at)
+		l.faulty[at] = !ok
+		if ok {
 			l.merge(at, list)
 		}
 		return
 	}
-	if text, ok := l.doc.text(e.value, at); ok {
+	text, ok := l.doc.text(e.value, at)
+	l.faulty[at] = !ok
+	if ok {
 		l.merge(at, text)
 	}
 }
@@ -232,6 +238,7 @@ func (l *layers) apply(c *Config) {
 		c.origins[k.Path] = origin
 		if err := k.assign(c, l.value(k, origin)); err != nil {
 			l.fault(k.Path, origin, err.Error())
+			l.faulty[k.Path] = true
 			_ = k.assign(c, split(k.Default)) // so that what follows sees a value that makes sense
 		}
 		if k.Secret {
@@ -284,6 +291,7 @@ func (l *layers) secret(k *Key, c *Config) {
 	text, err := os.ReadFile(filepath.Clean(twin))
 	if err != nil {
 		l.fault(k.FileTwin(), origin, "the file cannot be read: "+err.Error())
+		l.faulty[k.Path] = true
 		return
 	}
 	k.field(c).SetString(strings.TrimRight(string(text), "\r\n"))

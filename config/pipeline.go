@@ -217,28 +217,39 @@ func (d *document) compile(spec topology.Spec) *topology.Graph {
 
 // locate finds the place of a fault: that of its key or, where the key is missing, of what it is missing in.
 func (d *document) locate(f topology.Fault) Fault {
-	path := f.Path
-	n := d.nodes[path]
-	for n == nil && strings.Contains(path, ".") {
-		path = path[:strings.LastIndex(path, ".")]
-		n = d.nodes[path]
-	}
 	fault := Fault{Place: d.name, Line: 1, Key: f.Path, Message: f.Message}
-	if n == nil {
-		return fault
-	}
-	fault.Line = n.Line
-	if path != f.Path && n.Kind == yaml.MappingNode {
-		fault.Line-- // the section's own line, above its first key
-	}
-	if f.Line > 0 && path == f.Path {
-		fault.Message += fmt.Sprintf(" (at character %d of the expression)", f.Column)
-		if f.Line == 1 && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
-			fault.Column = n.Column + f.Column - 1
-			if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
-				fault.Column++
-			}
+	path := f.Path
+	for d.lines[path] == 0 {
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return fault
 		}
+		path = path[:cut]
+	}
+	fault.Line = d.lines[path]
+	if f.Line > 0 && path == f.Path {
+		d.locateWithin(&fault, f, d.nodes[path])
 	}
 	return fault
+}
+
+// locateWithin adds the place within an expression.
+func (d *document) locateWithin(fault *Fault, f topology.Fault, n *yaml.Node) {
+	fault.Line = n.Line
+	at := fmt.Sprintf("character %d", f.Column)
+	if strings.Contains(strings.TrimSpace(n.Value), "\n") {
+		at = fmt.Sprintf("line %d, %s", f.Line, at)
+	}
+	fault.Message += " (at " + at + " of the expression)"
+	switch {
+	case n.Style&yaml.LiteralStyle != 0:
+		fault.Line += f.Line // the text starts on the line after the bar
+	case n.Style&yaml.FoldedStyle != 0 || f.Line > 1:
+		// Where a folded text broke its lines is not known.
+	default:
+		fault.Column = n.Column + f.Column - 1
+		if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+			fault.Column++
+		}
+	}
 }

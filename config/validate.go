@@ -20,7 +20,7 @@ var resourceName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
 // validate checks what no single value can tell.
 func (c *Config) validate(l *layers) {
 	check := func(ok bool, path, message string, args ...any) {
-		if !ok {
+		if !ok && !l.faulty[path] {
 			l.fault(path, c.origins[path], fmt.Sprintf(message, args...))
 		}
 	}
@@ -86,7 +86,8 @@ func (c *Config) validateTopics(check checker) {
 	for _, s := range c.Spec.Sinks {
 		topic("sinks."+s.Name+".topic", s.Topic)
 	}
-	check(resourceName.MatchString(c.LedgerTopic()), "kafka.ledger", "%q is no name of a topic", c.LedgerTopic())
+	check(c.Kafka.Ledger == "" || resourceName.MatchString(c.Kafka.Ledger), "kafka.ledger", "%q is no name of a topic, "+
+		"expected letters, digits, dot, dash and underscore", c.Kafka.Ledger)
 }
 
 // LedgerTopic is the topic of the witness records.

@@ -354,29 +354,28 @@ func (c *compilation) sinks() {
 		if len(s.From) == 0 {
 			c.fault(path+".from", "is missing, expected the name of a source or an operator")
 		}
+		f, known := format.Parse(s.Format)
+		if s.Format != "" && !known {
+			c.fault(path+".format", "%q is no format%s", s.Format, oneOf(s.Format, format.Names()))
+		}
 		for i, from := range s.From {
 			at := path + ".from"
 			if len(s.From) > 1 {
 				at = fmt.Sprintf("%s[%d]", at, i)
 			}
-			if in := c.input(at, from); in != nil {
-				c.sinkInput(path, s, in, &node)
+			if in := c.input(at, from); in != nil && (known || s.Format == "") {
+				c.sinkInput(path, s, f, in, &node)
 			}
 		}
 		c.graph.Sinks = append(c.graph.Sinks, node)
 	}
 }
 
-func (c *compilation) sinkInput(path string, s SinkSpec, in *format.Shape, node *SinkNode) {
-	f := in.Format
-	if f == format.Row {
-		f = format.JSON
-	}
-	if s.Format != "" {
-		var ok bool
-		if f, ok = format.Parse(s.Format); !ok {
-			c.fault(path+".format", "%q is no format%s", s.Format, oneOf(s.Format, format.Names()))
-			return
+func (c *compilation) sinkInput(path string, s SinkSpec, f format.Format, in *format.Shape, node *SinkNode) {
+	if s.Format == "" {
+		f = in.Format
+		if f == format.Row {
+			f = format.JSON
 		}
 	}
 	encoder, err := format.NewEncoder(*in, f)

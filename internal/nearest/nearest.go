@@ -11,7 +11,21 @@ func Match(name string, known []string) string {
 			best, bestDistance = k, d
 		}
 	}
+	if best == "" {
+		best = extended(name, known)
+	}
 	return best
+}
+
+// extended returns the known name that name extends or shortens.
+func extended(name string, known []string) string {
+	const enough = 2 // characters in common that tell something
+	for _, k := range known {
+		if min(len(name), len(k)) >= enough && (strings.HasPrefix(name, k) || strings.HasPrefix(k, name)) {
+			return k
+		}
+	}
+	return ""
 }
 
 // Hint returns ", did you mean x?" for the nearest known name, or "".

@@ -6,7 +6,7 @@ func TestMatch(t *testing.T) {
 	known := []string{"brokers", "client_id", "interval", "format", "from"}
 	for name, want := range map[string]string{
 		"broker": "brokers", "borkers": "brokers", "Brokers": "brokers", "intervall": "interval", "clientid": "client_id",
-		"form": "from", "fomr": "from", "zzz": "", "": "", "completely_other": "",
+		"form": "from", "zzz": "", "client": "client_id", "fromage": "from", "": "", "completely_other": "",
 	} {
 		if got := Match(name, known); got != want {
 			t.Errorf("Match(%q) = %q, want %q", name, got, want)

@@ -173,10 +173,16 @@ func truth(e evaluator, f *Frame) (bool, error) {
 		return false, err
 	}
 	if v.Kind() != row.IsBool {
-		return false, fmt.Errorf("a condition is of type %s, want bool", v.Kind())
+		return false, &conditionError{v.Kind()}
 	}
 	return v.Bool(), nil
 }
+
+// conditionError is a condition that is neither true nor false. The machine lets some of them pass: the right side of an
+// `and` whose result nobody uses as a condition.
+type conditionError struct{ kind row.Kind }
+
+func (e *conditionError) Error() string { return fmt.Sprintf("a condition is of type %s, want bool", e.kind) }
 
 func operation(operator string) func(l, r row.Value) (row.Value, error) {
 	switch operator {

@@ -142,8 +142,10 @@ func number(raw []byte) (Value, error) {
 		return OfInt(n), nil
 	}
 	s := unsafe.String(unsafe.SliceData(raw), len(raw))
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return OfInt(n), nil
+	if bytes.IndexAny(raw, ".eE") < 0 {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return OfInt(n), nil
+		}
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
