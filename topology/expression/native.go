@@ -182,7 +182,9 @@ func truth(e evaluator, f *Frame) (bool, error) {
 // `and` whose result nobody uses as a condition.
 type conditionError struct{ kind row.Kind }
 
-func (e *conditionError) Error() string { return fmt.Sprintf("a condition is of type %s, want bool", e.kind) }
+func (e *conditionError) Error() string {
+	return fmt.Sprintf("a condition is of type %s, want bool", e.kind)
+}
 
 func operation(operator string) func(l, r row.Value) (row.Value, error) {
 	switch operator {
