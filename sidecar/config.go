@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/IBM/sarama"
 
 	"github.com/weirstream/weir/config"
 	"github.com/weirstream/weir/internal/kafka"
@@ -14,7 +13,7 @@ import (
 
 // FromConfig turns a configuration into the settings of an instance.
 func FromConfig(c *config.Config, version string, logger *slog.Logger) (Settings, error) {
-	var codec sarama.CompressionCodec
+	var codec kafka.Codec
 	if err := codec.UnmarshalText([]byte(c.Kafka.Compression)); err != nil {
 		return Settings{}, fmt.Errorf("kafka.compression: %w", err)
 	}

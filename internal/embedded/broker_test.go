@@ -41,3 +41,31 @@ func TestBrokerServesItsTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestRecordsGoInAndComeOut(t *testing.T) {
+	b, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.CreateTopic("t", 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := b.ReadCommitted(t.Context(), "t"); err != nil || records != nil {
+		t.Errorf("empty topic: %v, error %v", records, err)
+	}
+	if !b.Consumed("nobody", "t") {
+		t.Error("there is nothing to consume")
+	}
+	in := []Record{{Partition: 1, Key: []byte("k"), Value: []byte("v")}, {Partition: 0, Value: []byte("w")}, {Partition: 1}}
+	if err := b.Produce(t.Context(), "t", in); err != nil {
+		t.Fatal(err)
+	}
+	out, err := b.ReadCommitted(t.Context(), "t")
+	if err != nil || len(out) != 3 || string(out[0].Value) != "w" || string(out[1].Key) != "k" || out[2].Value != nil {
+		t.Errorf("%v, error %v", out, err)
+	}
+	if b.Consumed("nobody", "t") {
+		t.Error("nobody has consumed that")
+	}
+}
