@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 
-
 	"github.com/weirstream/weir/config"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/statestore"
