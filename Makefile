@@ -21,6 +21,10 @@ help: ## list the targets
 build: ## bin/weir, with version and commit in it
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(BIN) ./cmd/sidecar
 
+.PHONY: demo
+demo: build ## a job that is killed again and again, and the proof that nothing is lost or doubled
+	$(BIN) demo
+
 .PHONY: test
 test: ## all tests that need nothing but Go (under 5 minutes)
 	$(GO) test -timeout 5m ./...
