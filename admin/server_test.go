@@ -233,6 +233,12 @@ func TestServerAnswersWhatIsOnItsWayBeforeItEnds(t *testing.T) {
 	}()
 	<-j.asked
 	cancel()
+	for err == nil { // until the server is about to end
+		var c net.Conn
+		if c, err = net.DialTimeout("tcp", s.Addr(), time.Second); err == nil {
+			err = c.Close()
+		}
+	}
 	close(j.may)
 	if err := errors.Join(<-answered, <-ended); err != nil {
 		t.Error(err)
