@@ -30,7 +30,8 @@ operator may decide how to go on.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newValidate(), newConfig(), newPlan(nil), newInit(), newDemo(), newDev(), newRun(), newVersion())
+	root.AddCommand(newValidate(), newConfig(), newPlan(nil), newInit(), newDemo(), newDev(), newRun(), newStatus(),
+		newCheckpoint(), newVersion())
 	return root
 }
 
