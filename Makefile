@@ -45,6 +45,11 @@ integration: ## the tests on a real Apache Kafka, which is fetched at the first 
 	tests/broker/kafka.sh fetch
 	$(GO) test -count=1 -p 1 -timeout 20m -tags integration $(shell grep -rl --include='*_integration_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u)
 
+.PHONY: bench
+bench: ## CPU per record against the bare wire loop, on a real Apache Kafka; the machine should be idle
+	tests/broker/kafka.sh fetch
+	$(GO) test -count=1 -timeout 20m -tags bench -run TestBench ./tests/bench
+
 .PHONY: clean
 clean: ## remove what was built; .cache stays
 	rm -rf bin
