@@ -20,7 +20,7 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
-func (f Fault) Error() string {
+func (f Fault) String() string {
 	place := f.Place
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)
@@ -34,22 +34,24 @@ func (f Fault) Error() string {
 	return place + ": " + f.Key + ": " + f.Message
 }
 
-// Faults is everything that is wrong, in the order of the file. It is the error that Load returns for a wrong
-// configuration; its text is one line for each fault.
-type Faults []Fault
+// InvalidError is a wrong configuration, with everything that is wrong about it in the order of the file. Its text is one
+// line for each fault.
+type InvalidError struct {
+	Faults []Fault
+}
 
-func (f Faults) Error() string {
+func (e *InvalidError) Error() string {
 	var lines []string
-	for _, fault := range f {
-		lines = append(lines, strings.ReplaceAll(fault.Error(), "\n", " "))
+	for _, f := range e.Faults {
+		lines = append(lines, strings.ReplaceAll(f.String(), "\n", " "))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// sorted orders the faults of the file by line, those of environment and flags before them, and drops repetitions.
-func (f Faults) sorted() Faults {
-	slices.SortStableFunc(f, func(a, b Fault) int {
+// invalid orders the faults of the file by line, those of environment and flags before them, and drops repetitions.
+func invalid(faults []Fault) *InvalidError {
+	slices.SortStableFunc(faults, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return slices.Compact(f)
+	return &InvalidError{slices.Compact(faults)}
 }

@@ -21,7 +21,7 @@ type document struct {
 	// nodes are the values by key, lines the lines of the keys themselves.
 	nodes  map[string]*yaml.Node
 	lines  map[string]int
-	faults Faults
+	faults []Fault
 }
 
 // maxFile bounds the size of a pipeline file.

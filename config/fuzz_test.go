@@ -20,14 +20,17 @@ func FuzzPipelineFile(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\nsources: *a\nkafka: {brokers: *a}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Parse("p.yaml", text, nil)
-		var faults Faults
+		var faults *InvalidError
 		switch {
 		case err == nil && c.Graph == nil:
 			t.Fatal("no fault and no graph")
 		case err != nil && !errors.As(err, &faults):
 			t.Fatalf("%v is no list of faults", err)
 		}
-		for _, fault := range faults {
+		if faults == nil {
+			return
+		}
+		for _, fault := range faults.Faults {
 			if fault.Place == "p.yaml" && fault.Line < 1 {
 				t.Fatalf("%v has no line", fault)
 			}

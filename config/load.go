@@ -52,7 +52,7 @@ func firstSentence(text string) string {
 }
 
 // Load reads the file, and settings from environment and flags over it. A configuration that is wrong comes back with all
-// that is wrong about it, as Faults; the Config is then as complete as can be, for show. Any other error is one of reading.
+// that is wrong about it, as an InvalidError; the Config is then as complete as can be, for show. Any other error is one of reading.
 func Load(o Options) (*Config, error) {
 	text, err := os.ReadFile(o.File)
 	if err != nil {
@@ -66,7 +66,7 @@ func Parse(name string, text []byte, flags *pflag.FlagSet) (*Config, error) {
 	d := parseDocument(name, text)
 	c := &Config{origins: map[string]Origin{}}
 	if d.root == nil {
-		return c, d.faults
+		return c, invalid(d.faults)
 	}
 	entries := d.section(d.root, "")
 	d.version(entries)
@@ -80,7 +80,7 @@ func Parse(name string, text []byte, flags *pflag.FlagSet) (*Config, error) {
 	c.Graph = d.compile(c.Spec)
 	c.validate(l)
 	if len(d.faults) > 0 {
-		return c, d.faults.sorted()
+		return c, invalid(d.faults)
 	}
 	return c, nil
 }

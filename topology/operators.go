@@ -156,9 +156,9 @@ func (c *compilation) compile(path string, scope *expression.Scope, source strin
 	if err == nil {
 		return program
 	}
-	var at *expression.Fault
+	var at *expression.CompileError
 	if !errors.As(err, &at) {
-		at = &expression.Fault{Line: 1, Column: 1, Message: err.Error()}
+		at = &expression.CompileError{Line: 1, Column: 1, Message: err.Error()}
 	}
 	c.faults = append(c.faults, Fault{Path: path, Line: at.Line, Column: at.Column, Message: at.Message})
 	return nil

@@ -17,7 +17,6 @@ type runner struct {
 	// written are the records of each output, in order of arrival; writers the subtask that wrote each partition.
 	written [][]record.Record
 	writers map[string]int
-	failure error
 	dropped int
 }
 

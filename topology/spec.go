@@ -102,4 +102,4 @@ type Fault struct {
 	Message string
 }
 
-func (f Fault) Error() string { return f.Path + ": " + f.Message }
+func (f Fault) String() string { return f.Path + ": " + f.Message }

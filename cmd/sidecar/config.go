@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -29,12 +32,14 @@ kafka.brokers), the file with the line, or the default. Secrets show as stars.`,
 		if *output == "json" {
 			return writeJSON(cmd.OutOrStdout(), c.Settings())
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "KEY\tVALUE\tORIGIN")
+		var table strings.Builder
+		table.WriteString("KEY\tVALUE\tORIGIN\n")
 		for _, s := range c.Settings() {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, s.Value, s.Origin)
+			fmt.Fprintf(&table, "%s\t%s\t%s\n", s.Key, s.Value, s.Origin)
 		}
-		return w.Flush()
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		_, err = io.WriteString(w, table.String())
+		return errors.Join(err, w.Flush())
 	}
 	output = outputFlag(cmd, "text", "json")
 	return cmd

@@ -31,8 +31,8 @@ func newInit() *cobra.Command {
 			if err := writeNew(file, starter); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; next: weir validate %s\n", file, file)
-			return nil
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; next: weir validate %s\n", file, file)
+			return err
 		},
 	}
 }

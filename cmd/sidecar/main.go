@@ -31,12 +31,13 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 
 // report writes an error for a person. The faults of a file have a line each and begin with where they are.
 func report(w io.Writer, err error) {
-	var faults config.Faults
-	if errors.As(err, &faults) {
-		fmt.Fprintln(w, faults.Error())
-		return
+	var invalid *config.InvalidError
+	text := "weir: " + err.Error()
+	if errors.As(err, &invalid) {
+		text = invalid.Error()
 	}
-	fmt.Fprintln(w, "weir:", err)
+	// Where the error cannot be written either, the exit status is left to tell.
+	_, _ = fmt.Fprintln(w, text)
 }
 
 // The exit statuses.
@@ -59,10 +60,10 @@ func (e usageError) Unwrap() error { return e.error }
 // status is the exit status for an error.
 func status(err error) int {
 	var usage usageError
-	var faults config.Faults
+	var invalid *config.InvalidError
 	var decide interface{ OperatorDecides() bool }
 	switch {
-	case errors.As(err, &usage), errors.As(err, &faults):
+	case errors.As(err, &usage), errors.As(err, &invalid):
 		return exitUsage
 	case errors.As(err, &decide) && decide.OperatorDecides():
 		return exitDecide

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,28 +37,36 @@ type checked struct {
 }
 
 func validate(out io.Writer, files []string, output string) error {
-	var all config.Faults
+	var all config.InvalidError
+	var text strings.Builder
 	verdicts := []checked{}
 	for _, file := range files {
 		c, err := config.Load(config.Options{File: file})
-		var faults config.Faults
-		if err != nil && !errors.As(err, &faults) {
+		verdict := checked{File: file, Valid: err == nil, Faults: []config.Fault{}}
+		var invalid *config.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			verdict.Faults = invalid.Faults
+			all.Faults = append(all.Faults, invalid.Faults...)
+		case err != nil:
 			return usageError{err}
-		}
-		all = append(all, faults...)
-		verdicts = append(verdicts, checked{File: file, Valid: len(faults) == 0, Faults: append([]config.Fault{}, faults...)})
-		if len(faults) == 0 && output == "text" {
-			fmt.Fprintf(out, "%s: fine: job %s, %s, %s, %s\n", file, c.Job, count(len(c.Spec.Sources), "source"),
+		default:
+			fmt.Fprintf(&text, "%s: fine: job %s, %s, %s, %s\n", file, c.Job, count(len(c.Spec.Sources), "source"),
 				count(len(c.Spec.Operators), "operator"), count(len(c.Spec.Sinks), "sink"))
 		}
+		verdicts = append(verdicts, verdict)
 	}
 	if output == "json" {
-		if err := writeJSON(out, verdicts); err != nil {
+		text.Reset()
+		if err := writeJSON(&text, verdicts); err != nil {
 			return err
 		}
 	}
-	if len(all) > 0 {
-		return all
+	if _, err := io.WriteString(out, text.String()); err != nil {
+		return err
+	}
+	if len(all.Faults) > 0 {
+		return &all
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestFaultsOfExpressions(t *testing.T) {
 		{`nope(page)`, 1, 1, "unknown name nope"},
 	} {
 		_, err := NewScope(shape).Compile(c.source)
-		var f *Fault
+		var f *CompileError
 		if !errors.As(err, &f) || f.Line != c.line || f.Column != c.column || !strings.Contains(f.Message, c.want) {
 			t.Errorf("%q: %d:%d %v, want %d:%d with %q", c.source, f.Line, f.Column, err, c.line, c.column, c.want)
 		}
@@ -233,7 +233,7 @@ func FuzzCompile(f *testing.F) {
 			s := NewScope(shape)
 			p, err := s.Compile(text)
 			if err != nil {
-				var fault *Fault
+				var fault *CompileError
 				if !errors.As(err, &fault) || fault.Line < 1 || fault.Column < 1 {
 					t.Fatalf("%q: %v is no fault with a place", text, err)
 				}

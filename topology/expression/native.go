@@ -261,41 +261,48 @@ var errModuloZero = errors.New("remainder of a division by zero")
 // arithmetic computes with ints where both sides are, else with floats. Ints wrap around as Go's do, and a quotient is a
 // float, as in expr.
 func arithmetic(operator string) func(l, r row.Value) (row.Value, error) {
-	var ints func(a, b int64) (row.Value, error)
+	var ints func(a, b int64) row.Value
 	var floats func(a, b float64) row.Value
 	switch operator {
 	case "+":
 		return plus
 	case "-":
-		ints = func(a, b int64) (row.Value, error) { return row.OfInt(a - b), nil }
+		ints = func(a, b int64) row.Value { return row.OfInt(a - b) }
 		floats = func(a, b float64) row.Value { return row.OfFloat(a - b) }
 	case "*":
-		ints = func(a, b int64) (row.Value, error) { return row.OfInt(a * b), nil }
+		ints = func(a, b int64) row.Value { return row.OfInt(a * b) }
 		floats = func(a, b float64) row.Value { return row.OfFloat(a * b) }
 	case "/":
-		ints = func(a, b int64) (row.Value, error) { return row.OfFloat(float64(a) / float64(b)), nil }
+		ints = func(a, b int64) row.Value { return row.OfFloat(float64(a) / float64(b)) }
 		floats = func(a, b float64) row.Value { return row.OfFloat(a / b) }
 	case "%":
-		ints = remainder
+		return remainder
 	default:
 		return nil
 	}
 	return func(l, r row.Value) (row.Value, error) {
 		switch {
 		case l.Kind() == row.IsInt && r.Kind() == row.IsInt:
-			return ints(l.Int(), r.Int())
-		case l.IsNumber() && r.IsNumber() && floats != nil:
+			return ints(l.Int(), r.Int()), nil
+		case l.IsNumber() && r.IsNumber():
 			return floats(l.Float(), r.Float()), nil
 		}
-		return row.Value{}, fmt.Errorf("no %s of values of type %s and %s", operator, l.Kind(), r.Kind())
+		return row.Value{}, noResult(operator, l, r)
 	}
 }
 
-func remainder(a, b int64) (row.Value, error) {
-	if b == 0 {
+func noResult(operator string, l, r row.Value) error {
+	return fmt.Errorf("no %s of values of type %s and %s", operator, l.Kind(), r.Kind())
+}
+
+func remainder(l, r row.Value) (row.Value, error) {
+	switch {
+	case l.Kind() != row.IsInt || r.Kind() != row.IsInt:
+		return row.Value{}, noResult("%", l, r)
+	case r.Int() == 0:
 		return row.Value{}, errModuloZero
 	}
-	return row.OfInt(a % b), nil
+	return row.OfInt(l.Int() % r.Int()), nil
 }
 
 func plus(l, r row.Value) (row.Value, error) {
@@ -307,5 +314,5 @@ func plus(l, r row.Value) (row.Value, error) {
 	case l.Kind() == row.IsString && r.Kind() == row.IsString:
 		return row.OfText(append(append([]byte{}, l.Text()...), r.Text()...)), nil
 	}
-	return row.Value{}, fmt.Errorf("no + of values of type %s and %s", l.Kind(), r.Kind())
+	return row.Value{}, noResult("+", l, r)
 }

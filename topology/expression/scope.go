@@ -22,14 +22,14 @@ import (
 	"github.com/weirstream/weir/topology/row"
 )
 
-// Fault says what is wrong with an expression, and where.
-type Fault struct {
+// CompileError says what is wrong with an expression, and where.
+type CompileError struct {
 	// Line and Column count from 1 within the expression; the column is in characters.
 	Line, Column int
 	Message      string
 }
 
-func (f *Fault) Error() string { return f.Message }
+func (f *CompileError) Error() string { return f.Message }
 
 // Scope is what the expressions of one operator see: the record's attributes and the fields of its value. Members of JSON
 // values that any expression of the scope names are found in one pass over the value.
@@ -122,7 +122,7 @@ func (s *Scope) names() []string {
 	return names
 }
 
-// Compile checks source and makes it ready to run. Its error is a *Fault.
+// Compile checks source and makes it ready to run. Its error is a *CompileError.
 func (s *Scope) Compile(source string) (*Program, error) {
 	env := s.environment()
 	checked, err := expr.Compile(source, expr.Env(env))
@@ -166,7 +166,7 @@ func resultType(n ast.Node) row.Type {
 func (s *Scope) fault(err error) error {
 	var at *file.Error
 	if !errors.As(err, &at) {
-		return &Fault{Line: 1, Column: 1, Message: err.Error()}
+		return &CompileError{Line: 1, Column: 1, Message: err.Error()}
 	}
 	message := at.Message
 	if name, ok := strings.CutPrefix(message, "unknown name "); ok {
@@ -175,7 +175,7 @@ func (s *Scope) fault(err error) error {
 			message += fmt.Sprintf(" (there are %s)", strings.Join(s.names(), ", "))
 		}
 	}
-	return &Fault{Line: max(at.Line, 1), Column: at.Column + 1, Message: message}
+	return &CompileError{Line: max(at.Line, 1), Column: at.Column + 1, Message: message}
 }
 
 // member returns the index of the JSON member called name among those looked for.

@@ -142,7 +142,7 @@ func number(raw []byte) (Value, error) {
 		return OfInt(n), nil
 	}
 	s := unsafe.String(unsafe.SliceData(raw), len(raw))
-	if bytes.IndexAny(raw, ".eE") < 0 {
+	if !bytes.ContainsAny(raw, ".eE") {
 		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 			return OfInt(n), nil
 		}
