@@ -8,9 +8,15 @@ import (
 	"github.com/weirstream/weir/record"
 )
 
+// failer is what a runner needs of testing.T and rapid.T.
+type failer interface {
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
 // runner executes a plan in memory, one batch at a time, and checks that each partition of an output has one writer.
 type runner struct {
-	t      testing.TB
+	t      failer
 	plan   *Plan
 	steps  [][]Operator // by subtask and step
 	states map[string]*memTable
@@ -20,7 +26,7 @@ type runner struct {
 	dropped int
 }
 
-func newRunner(t testing.TB, plan *Plan) *runner {
+func newRunner(t failer, plan *Plan) *runner {
 	r := &runner{t: t, plan: plan, states: map[string]*memTable{}, writers: map[string]int{}}
 	r.written = make([][]record.Record, len(plan.Outputs))
 	for subtask := range plan.Subtasks {
