@@ -68,6 +68,14 @@ func (a *arena) grow(n int) error {
 	return nil
 }
 
+// used is the bytes of all chunks but for what is free in the last.
+func (a *arena) used() int {
+	if len(a.chunks) == 0 {
+		return 0
+	}
+	return a.size - len(a.chunks[len(a.chunks)-1]) + a.next
+}
+
 func (a *arena) entry(ref uint32) entry { return entryAt(a.chunks, ref) }
 
 func entryAt(chunks [][]byte, ref uint32) entry {

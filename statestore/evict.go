@@ -10,7 +10,7 @@ type clockHand struct {
 func (s *Store) tidy() error {
 	sh, t := s.grown, s.grownIn
 	s.grown, s.grownIn = nil, nil
-	if sh.garbage > sh.arena.size/2 && sh.arena.size >= sh.rebuildAt {
+	if sh.garbage > sh.arena.used()/2 && sh.arena.size >= sh.rebuildAt {
 		if err := s.rebuild(t, sh, s.keepAll(s.persisted.Load())); err != nil {
 			return err
 		}

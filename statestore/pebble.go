@@ -173,7 +173,7 @@ func (g *guardedFS) guard(f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guardedFile{f, g.fail}, nil
+	return guardedFile{File: f, fail: g.fail}, nil
 }
 
 func (g *guardedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -188,17 +188,24 @@ func (g *guardedFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs
 	return g.guard(g.FS.ReuseForWrite(from, to, c))
 }
 
-func (g *guardedFS) OpenDir(name string) (vfs.File, error) { return g.guard(g.FS.OpenDir(name)) }
+func (g *guardedFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return guardedFile{File: f, fail: g.fail, folder: true}, nil
+}
 
 type guardedFile struct {
 	vfs.File
-	fail func(error)
+	fail   func(error)
+	folder bool
 }
 
 // check marks the store as failed when an fsync fails: the kernel may have dropped the pages, and the next fsync would
-// succeed. A full disk is no such case: the file is thrown away, and trying again writes another.
+// succeed. A file on a full disk is no such case: it is thrown away, and trying again writes another.
 func (f guardedFile) check(err error) error {
-	if err != nil && !vfs.IsNoSpaceError(err) {
+	if err != nil && (f.folder || !vfs.IsNoSpaceError(err)) {
 		err = fmt.Errorf("%w: %w", ErrSync, err)
 		f.fail(err)
 	}

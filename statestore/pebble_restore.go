@@ -21,7 +21,7 @@ func (s *Store) openTier(ctx context.Context, restore []record.StateHandle, fetc
 		if err := check(restore[0]); err != nil {
 			return nil, err
 		}
-		if err := download(ctx, restore[0], dir, fetch); err != nil {
+		if err := download(ctx, restore[0], s.options.Dir, dir, fetch); err != nil {
 			return nil, err
 		}
 	}
@@ -89,14 +89,17 @@ func (s *Store) warm(t *Table, group record.KeyGroup) error {
 
 var errWarm = errors.New("memory is warm")
 
-// download brings the files of a Pebble checkpoint into dir. Tables may share their storage with the checkpoint store,
+// download brings the files of a Pebble checkpoint into dir, as far as copies does not have them. Tables may share their storage with the checkpoint store,
 // since Pebble never writes to one; the other files must not.
-func download(ctx context.Context, h record.StateHandle, dir string, fetch Fetcher) error {
+func download(ctx context.Context, h record.StateHandle, copies, dir string, fetch Fetcher) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for i, blob := range h.Blobs {
 		path := filepath.Join(dir, h.Paths[i])
+		if immutable(path) && reuse(copies, h.Paths[i], blob, path) {
+			continue
+		}
 		if immutable(path) {
 			if err := fetch.Download(ctx, blob, path); err != nil {
 				return err
@@ -126,7 +129,7 @@ func readDatabase(ctx context.Context, h record.StateHandle, o Options, fetch Fe
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := download(ctx, h, dir, fetch); err != nil {
+	if err := download(ctx, h, o.Dir, dir, fetch); err != nil {
 		return err
 	}
 	var broken error

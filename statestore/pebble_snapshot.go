@@ -166,12 +166,12 @@ func firstBytes(key []byte) uint64 {
 
 // persist takes a Pebble checkpoint, which links the files of the database, and uploads what the store does not have.
 func (t *tier) persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error) {
-	dir := t.local(s.n)
+	dir := localCopy(t.options.Dir, s.n)
 	if t.ready != dir {
 		if err := errors.Join(t.room(), os.RemoveAll(dir)); err != nil {
 			return record.StateHandle{}, err
 		}
-		if err := t.db.Checkpoint(dir); err != nil {
+		if err := t.link(dir, s.store); err != nil {
 			return record.StateHandle{}, fmt.Errorf("taking a checkpoint of the database: %w", err)
 		}
 		t.ready = dir
@@ -198,14 +198,23 @@ func (t *tier) persist(ctx context.Context, s *Snapshot, up Uploader) (record.St
 	return h, nil
 }
 
-func (t *tier) local(n record.CheckpointID) string {
-	return filepath.Join(t.options.Dir, fmt.Sprintf("chk-%08d", n))
+// link takes the Pebble checkpoint. Where a folder cannot be made durable, Pebble panics (vfs/atomicfs.Marker); the file
+// system has marked the store as failed by then, which is the orderly way to end.
+func (t *tier) link(dir string, s *Store) (err error) {
+	defer func() {
+		if s.Err() == nil {
+			return
+		}
+		_ = recover()
+		err = s.Err()
+	}()
+	return t.db.Checkpoint(dir)
 }
 
 // upload stores one file of a checkpoint. Tables are immutable and stored once; the others are few and small, and differ
 // each time.
 func (t *tier) upload(ctx context.Context, up Uploader, n record.CheckpointID, file string) (record.Blob, error) {
-	path := filepath.Join(t.local(n), file)
+	path := filepath.Join(localCopy(t.options.Dir, n), file)
 	if !immutable(file) {
 		return up.Upload(ctx, fmt.Sprintf("%s%08d/%s", t.prefix, n, file), path)
 	}
@@ -248,18 +257,4 @@ func immutable(file string) bool {
 }
 
 // committed drops the local copies of checkpoints before n.
-func (t *tier) committed(n record.CheckpointID) error {
-	entries, err := os.ReadDir(t.options.Dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		var id record.CheckpointID
-		if _, err := fmt.Sscanf(e.Name(), "chk-%d", &id); err == nil && id < n {
-			if err := os.RemoveAll(filepath.Join(t.options.Dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+func (t *tier) committed(n record.CheckpointID) error { return dropCopies(t.options.Dir, n) }

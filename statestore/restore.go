@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,6 +16,13 @@ import (
 
 // open makes the back end and fills the tables from the handles.
 func (s *Store) open(ctx context.Context, restore []record.StateHandle, fetch Fetcher) error {
+	if err := s.openBackend(ctx, restore, fetch); err != nil {
+		return err
+	}
+	return dropCopies(s.options.Dir, math.MaxInt64)
+}
+
+func (s *Store) openBackend(ctx context.Context, restore []record.StateHandle, fetch Fetcher) error {
 	if s.options.Backend != Memory {
 		if err := claim(s.options.Dir); err != nil {
 			return err
@@ -39,7 +47,7 @@ func (s *Store) open(ctx context.Context, restore []record.StateHandle, fetch Fe
 // marker tells a folder of ours, which may be emptied, from one that a slip in the configuration named.
 const marker = "weir-state"
 
-// claim empties the folder of a store, or makes it.
+// claim empties the folder of a store, or makes it. Local copies of checkpoints stay until the restore is done.
 func claim(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -50,7 +58,7 @@ func claim(dir string) error {
 		return fmt.Errorf("folder %s holds files that are not Weir's and would be deleted: set state.dir to another folder", dir)
 	}
 	for _, e := range entries {
-		if e.Name() != marker {
+		if _, copied := copyOf(e.Name()); e.Name() != marker && !copied {
 			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}

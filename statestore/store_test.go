@@ -13,7 +13,7 @@ import (
 
 // TestMain keeps the random tests short; -rapid.checks=1000 makes them long.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "25"); err != nil {
+	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -48,6 +48,7 @@ func (t *Table) Put(group record.KeyGroup, key, value []byte) error {
 	if ref == 0 {
 		to, _, err = t.insert(s, place, hash, group, key, len(value), false)
 	} else {
+		t.store.touch(s, place)
 		to, _, err = t.update(s, place, hash, ref, len(value))
 	}
 	copy(to, value)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/weirstream/weir/record"
@@ -18,6 +20,8 @@ type Files struct {
 	content map[string][]byte
 	fail    error
 	uploads int
+	fetched []string
+	damaged bool
 }
 
 // FailWith makes every upload fail, until it is called with nil.
@@ -32,6 +36,26 @@ func (f *Files) Uploads() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.uploads
+}
+
+// Fetched returns the names of the files that were downloaded.
+func (f *Files) Fetched() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.fetched)
+}
+
+// Damage changes a bit of every stored file whose name has the suffix, and lets downloads pass that nevertheless: what
+// comes after the digest's check must not rest on it.
+func (f *Files) Damage(suffix string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.damaged = true
+	for name, content := range f.content {
+		if strings.HasSuffix(name, suffix) && len(content) > 0 {
+			content[len(content)/2] ^= 1
+		}
+	}
 }
 
 // Upload stores a file.
@@ -61,8 +85,10 @@ func (f *Files) Upload(_ context.Context, name, path string) (record.Blob, error
 func (f *Files) Download(_ context.Context, blob record.Blob, path string) error {
 	f.mu.Lock()
 	content, ok := f.content[blob.Name]
+	f.fetched = append(f.fetched, blob.Name)
+	damaged := f.damaged
 	f.mu.Unlock()
-	if !ok || digest(content) != blob.SHA256 || int64(len(content)) != blob.Size {
+	if !ok || !damaged && digest(content) != blob.SHA256 || int64(len(content)) != blob.Size {
 		return errors.New(blob.Name + " is not stored, or differs")
 	}
 	return os.WriteFile(path, content, 0o444)
