@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirstream/weir/internal/embedded"
 )
 
 // weir runs one command line.
@@ -112,5 +114,28 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 	if status, out, _ := weir(t, "version"); status != exitFine || !strings.HasPrefix(out, "weir ") {
 		t.Errorf("version: status %d, %s", status, out)
+	}
+}
+
+func TestPlanAsksTheBrokers(t *testing.T) {
+	broker, err := embedded.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	file := starterFile(t)
+	t.Setenv("KAFKA", broker.Brokers()[0])
+	status, _, errOut := weir(t, "plan", file)
+	if status != exitFailed || !strings.Contains(errOut, "--partitions page-views=COUNT") || !strings.Contains(errOut, "page-views") {
+		t.Errorf("without topics: status %d, %s", status, errOut)
+	}
+	for topic, n := range map[string]int32{"page-views": 6, "page-view-counts": 3, "page-views-dead": 1} {
+		if err := broker.CreateTopic(topic, n, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, out, errOut := weir(t, "plan", file, "--parallelism=3")
+	if status != exitFine || !strings.Contains(out, "subtask 2 reads 2 5") {
+		t.Errorf("status %d\n%s%s", status, out, errOut)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -90,9 +89,6 @@ func complete(ctx context.Context, c *config.Config, partitions topology.Partiti
 		return nil
 	}
 	hint := "give them with --partitions " + strings.Join(missing, "=COUNT,") + "=COUNT"
-	if ask == nil {
-		return usageError{errors.New("the partition counts are not known, " + hint)}
-	}
 	known, err := ask(ctx, c, missing)
 	if err != nil {
 		return fmt.Errorf("the brokers did not tell the partition counts, %s: %w", hint, err)

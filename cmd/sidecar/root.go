@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirstream/weir/sidecar"
 )
 
 // newRoot returns the whole command.
@@ -30,7 +32,7 @@ operator may decide how to go on.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newValidate(), newConfig(), newPlan(nil), newInit(), newDemo(), newDev(), newRun(), newStatus(),
+	root.AddCommand(newValidate(), newConfig(), newPlan(sidecar.Partitions), newInit(), newDemo(), newDev(), newRun(), newStatus(),
 		newCheckpoint(), newVersion())
 	return root
 }
