@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,7 +54,9 @@ func Open(ctx context.Context, o Options, topics ...string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{opts: o}
-	c.conns.init(o)
+	if err := c.conns.init(o); err != nil {
+		return nil, err
+	}
 	c.mu.brokers, c.mu.topics = map[int32]string{}, map[string]*Topic{}
 	if err := c.Refresh(ctx, topics...); err != nil {
 		c.Close()
@@ -167,11 +171,33 @@ func (c *Cluster) load(ctx context.Context) error {
 		req.Topics = append(req.Topics, t)
 	}
 	c.mu.Unlock()
+	if len(req.Topics) == 0 { // the request would ask for all topics of the cluster
+		return c.loadBrokers(ctx)
+	}
 	resp, err := AnyBroker(ctx, c, func(b *sarama.Broker) (*sarama.MetadataResponse, error) { return b.GetMetadata(req) })
 	if err != nil {
 		return err
 	}
 	return c.store(resp)
+}
+
+// loadBrokers asks for the brokers alone.
+func (c *Cluster) loadBrokers(ctx context.Context) error {
+	req := &sarama.DescribeClusterRequest{}
+	resp, err := AnyBroker(ctx, c, func(b *sarama.Broker) (*sarama.DescribeClusterResponse, error) { return b.DescribeCluster(req) })
+	if err != nil {
+		return err
+	}
+	if resp.Err != sarama.ErrNoError {
+		return &Error{Op: "look up the brokers", Code: resp.Err}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.brokers = map[int32]string{}
+	for _, b := range resp.Brokers {
+		c.mu.brokers[b.BrokerID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+	}
+	return nil
 }
 
 func (c *Cluster) store(r *sarama.MetadataResponse) error {
@@ -183,28 +209,42 @@ func (c *Cluster) store(r *sarama.MetadataResponse) error {
 	}
 	var errs []error
 	for _, t := range r.Topics {
-		if _, wanted := c.mu.topics[t.Name]; !wanted {
-			continue // a request that names no topic is answered with all of them
+		known, wanted := c.mu.topics[t.Name]
+		if !wanted {
+			continue
 		}
-		switch t.Err {
-		case sarama.ErrNoError, sarama.ErrLeaderNotAvailable:
-			c.mu.topics[t.Name] = topicOf(t)
-		default:
+		code := t.Err
+		if code == sarama.ErrNoError && len(t.Partitions) == 0 {
+			code = sarama.ErrLeaderNotAvailable // just created
+		}
+		if code != sarama.ErrNoError {
 			delete(c.mu.topics, t.Name)
-			errs = append(errs, &Error{Op: "look up topic " + t.Name, Code: t.Err})
+			errs = append(errs, &Error{Op: "look up topic " + t.Name, Code: code})
+			continue
 		}
+		c.mu.topics[t.Name] = topicOf(t, known)
 	}
 	return errors.Join(errs...)
 }
 
-func topicOf(t *sarama.TopicMetadata) *Topic {
+// topicOf takes over what the metadata says. Brokers learn of changes one after the other: where the answer knows a
+// partition at an older epoch than an earlier answer did, the earlier one stands.
+func topicOf(t *sarama.TopicMetadata, known *Topic) *Topic {
 	topic := &Topic{Name: t.Name, ID: t.Uuid, Partitions: make([]Partition, len(t.Partitions))}
 	for i := range topic.Partitions {
-		topic.Partitions[i] = Partition{ID: int32(i), Leader: -1}
+		topic.Partitions[i] = Partition{ID: int32(i), Leader: -1, LeaderEpoch: -1}
 	}
 	for _, p := range t.Partitions {
 		if int(p.ID) < len(topic.Partitions) {
 			topic.Partitions[p.ID] = Partition{p.ID, p.Leader, p.LeaderEpoch, p.Replicas, p.Isr}
+		}
+	}
+	if known == nil || known.ID != topic.ID {
+		return topic
+	}
+	for i, old := range known.Partitions {
+		if i < len(topic.Partitions) && old.LeaderEpoch > topic.Partitions[i].LeaderEpoch {
+			topic.Partitions[i] = old
 		}
 	}
 	return topic

@@ -40,8 +40,10 @@ type connKey struct {
 
 // connections are the open connections of a cluster.
 type connections struct {
-	opts Options
-	mu   struct {
+	dial    time.Duration
+	tls     TLS
+	configs [Ledger + 1]*sarama.Config
+	mu      struct {
 		sync.Mutex
 		open   map[connKey]*Conn
 		closed bool
@@ -49,52 +51,31 @@ type connections struct {
 	closing sync.WaitGroup
 }
 
-func (cs *connections) init(o Options) {
-	cs.opts = o
+// init checks everything of the options that can be checked without a broker.
+func (cs *connections) init(o Options) error {
+	if o.TLS.Enable {
+		if _, err := o.TLS.config(""); err != nil {
+			return err
+		}
+	}
+	sasl := o.SASL.settings()
+	for p := range cs.configs {
+		cs.configs[p] = o.sarama(Purpose(p), sasl)
+	}
+	cs.dial, cs.tls = or(o.DialTimeout, defaultDialTimeout), o.TLS
 	cs.mu.open = map[connKey]*Conn{}
+	return nil
 }
 
 // Conn is one connection to a broker.
 type Conn struct {
 	*sarama.Broker
 	key  connKey
-	sock socket
-}
-
-// socket dials for one Conn and can cut what it dialled: sarama's own Close waits for a request under way.
-type socket struct {
-	timeout time.Duration
-	mu      struct {
-		sync.Mutex
-		conn net.Conn
-		cut  bool
-	}
-}
-
-// Dial implements proxy.Dialer.
-func (s *socket) Dial(network, addr string) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, addr, s.timeout)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.cut {
-		return nil, errors.Join(net.ErrClosed, conn.Close())
-	}
-	s.mu.conn = conn
-	return conn, nil
+	sock *socket
 }
 
 // Cut ends whatever waits on the connection, now. Any goroutine may call it, a callback of the connection too.
-func (c *Conn) Cut() {
-	c.sock.mu.Lock()
-	defer c.sock.mu.Unlock()
-	c.sock.mu.cut = true
-	if c.sock.mu.conn != nil {
-		_ = c.sock.mu.conn.Close() // its reader reports what matters
-	}
-}
+func (c *Conn) Cut() { c.sock.cut() }
 
 // Conn returns the connection to a broker for one purpose, opening it where there is none. It does not wait for the
 // connection to be established; the first request does.
@@ -108,14 +89,10 @@ func (c *Cluster) Conn(p Purpose, addr string) (*Conn, error) {
 	if conn := cs.mu.open[key]; conn != nil {
 		return conn, nil
 	}
-	conn := &Conn{Broker: sarama.NewBroker(addr), key: key}
-	conn.sock.timeout = cs.opts.DialTimeout
-	cfg, err := cs.opts.sarama(p)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Net.Proxy.Enable, cfg.Net.Proxy.Dialer = true, &conn.sock
-	if err := conn.Open(cfg); err != nil {
+	conn := &Conn{Broker: sarama.NewBroker(addr), key: key, sock: newSocket(cs.dial, cs.tls)}
+	cfg := *cs.configs[p]
+	cfg.Net.Proxy.Enable, cfg.Net.Proxy.Dialer = true, conn.sock
+	if err := conn.Open(&cfg); err != nil {
 		return nil, fmt.Errorf("connection to %s: %w", addr, err)
 	}
 	cs.mu.open[key] = conn
@@ -124,31 +101,36 @@ func (c *Cluster) Conn(p Purpose, addr string) (*Conn, error) {
 
 // Drop closes a connection that failed; the next Conn opens a new one. It does not wait.
 func (c *Cluster) Drop(conn *Conn) {
+	conn.Cut()
 	cs := &c.conns
 	cs.mu.Lock()
-	if cs.mu.open[conn.key] == conn {
+	defer cs.mu.Unlock()
+	if cs.mu.open[conn.key] == conn { // otherwise somebody else has dropped it, or the cluster is being closed
 		delete(cs.mu.open, conn.key)
+		cs.release(conn)
 	}
-	cs.mu.Unlock()
-	conn.Cut()
-	cs.closing.Go(func() { _ = conn.Close() }) // it is already cut; this frees what sarama holds
+}
+
+// release frees what sarama holds for a connection that is cut. sarama waits for its receiver, which may be in a callback
+// that is about to take a lock of the caller: hence a goroutine. The lock is held, so none starts once close waits.
+func (cs *connections) release(conn *Conn) {
+	cs.closing.Go(func() { _ = conn.Close() }) // it is cut: what Close has to say is known
 }
 
 func (cs *connections) close() {
 	cs.mu.Lock()
 	cs.mu.closed = true
-	open := cs.mu.open
-	cs.mu.open = nil
-	cs.mu.Unlock()
-	for _, conn := range open {
+	for key, conn := range cs.mu.open {
+		delete(cs.mu.open, key)
 		conn.Cut()
-		cs.closing.Go(func() { _ = conn.Close() })
+		cs.release(conn)
 	}
+	cs.mu.Unlock()
 	cs.closing.Wait()
 }
 
 // Call makes one request on the connection for a purpose. When ctx ends first the connection is cut, which ends the
-// request; after an error of the connection it is dropped.
+// request; after an error of the connection it is dropped. The error names the broker.
 func Call[T any](ctx context.Context, c *Cluster, p Purpose, addr string, request func(*sarama.Broker) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -156,7 +138,7 @@ func Call[T any](ctx context.Context, c *Cluster, p Purpose, addr string, reques
 	}
 	conn, err := c.Conn(p, addr)
 	if err != nil {
-		return none, err
+		return none, &brokerError{addr, err}
 	}
 	stop := context.AfterFunc(ctx, conn.Cut)
 	resp, err := request(conn.Broker)
@@ -168,7 +150,7 @@ func Call[T any](ctx context.Context, c *Cluster, p Purpose, addr string, reques
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
-		return none, err
+		return none, &brokerError{addr, err}
 	}
 	return resp, nil
 }

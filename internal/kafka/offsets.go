@@ -86,7 +86,7 @@ func (c *Cluster) listOnce(ctx context.Context, parts []TopicPartition, at int64
 	for addr, req := range requests {
 		resp, err := Call(ctx, c, Control, addr, func(b *sarama.Broker) (*sarama.OffsetResponse, error) { return b.GetAvailableOffsets(req) })
 		if err != nil {
-			note(fmt.Errorf("list offsets: broker %s: %w", addr, err))
+			note(fmt.Errorf("list offsets: %w", err))
 			continue
 		}
 		note(collect(resp, found))

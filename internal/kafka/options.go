@@ -5,10 +5,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/rcrowley/go-metrics"
 )
 
 // Options say how to reach a cluster.
@@ -48,10 +50,21 @@ type SASL struct {
 }
 
 // String does not show the password.
-func (s SASL) String() string { return fmt.Sprintf("%s as %s", s.Mechanism, s.Username) }
+func (s SASL) String() string {
+	if s.Mechanism == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s as %s", s.Mechanism, s.Username)
+}
 
 // GoString does not show the password.
 func (s SASL) GoString() string { return s.String() }
+
+// LogValue does not show the password.
+func (s SASL) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText does not show the password, in JSON either.
+func (s SASL) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Validate reports every fault of the options.
 func (o Options) Validate() error {
@@ -81,58 +94,75 @@ func or(d, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// produceSlack is what a produce connection waits beyond the request's own timeout, for the verification of a
-// transaction's first write, which that timeout does not bound.
-const produceSlack = 5 * time.Second
+// Defaults of the timeouts.
+const (
+	defaultDialTimeout    = 2 * time.Second
+	defaultControlTimeout = 5 * time.Second
+	defaultRequestTimeout = 10 * time.Second
+	// produceSlack is what a produce connection waits beyond the request's own timeout, for the verification of a
+	// transaction's first write, which that timeout does not bound.
+	produceSlack = 5 * time.Second
+)
 
-// sarama translates the options for a connection of one purpose.
-func (o Options) sarama(p Purpose) (*sarama.Config, error) {
+// sarama translates the options for connections of one purpose.
+func (o Options) sarama(p Purpose, sasl saslSettings) *sarama.Config {
 	cfg := sarama.NewConfig()
 	cfg.Version = sarama.V4_0_0_0
+	cfg.MetricRegistry = noMetrics{metrics.NewRegistry()}
 	if o.ClientID != "" {
 		cfg.ClientID = o.ClientID
 	}
-	cfg.Net.DialTimeout = or(o.DialTimeout, 2*time.Second)
-	cfg.Net.ReadTimeout = or(o.ControlTimeout, 5*time.Second)
+	cfg.Net.DialTimeout = or(o.DialTimeout, defaultDialTimeout)
+	cfg.Net.ReadTimeout = or(o.ControlTimeout, defaultControlTimeout)
 	cfg.Net.WriteTimeout = cfg.Net.ReadTimeout
 	cfg.Net.MaxOpenRequests = 5
 	switch p {
 	case Fetch:
-		cfg.Net.ReadTimeout = or(o.RequestTimeout, 10*time.Second)
+		cfg.Net.ReadTimeout = or(o.RequestTimeout, defaultRequestTimeout)
 	case Produce:
-		cfg.Net.ReadTimeout = or(o.RequestTimeout, 10*time.Second) + produceSlack
+		cfg.Net.ReadTimeout = or(o.RequestTimeout, defaultRequestTimeout) + produceSlack
 	}
-	if err := o.TLS.apply(cfg); err != nil {
-		return nil, err
-	}
-	return cfg, o.SASL.apply(cfg)
+	sasl(cfg)
+	return cfg
 }
 
-func (t TLS) apply(cfg *sarama.Config) error {
-	if !t.Enable {
-		return nil
+// noMetrics keeps sarama from measuring: nobody reads its figures, and its meters share a goroutine that never ends.
+type noMetrics struct{ metrics.Registry }
+
+// GetOrRegister gives a metric that counts nothing for each kind that sarama asks for.
+func (noMetrics) GetOrRegister(_ string, make any) any {
+	switch make.(type) {
+	case func() metrics.Meter:
+		return metrics.NilMeter{}
+	case func() metrics.Histogram:
+		return metrics.NilHistogram{}
+	case func() metrics.Counter:
+		return metrics.NilCounter{}
 	}
-	cfg.Net.TLS.Enable = true
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	cfg.Net.TLS.Config = conf
+	return make
+}
+
+// config returns the settings for a connection to host.
+func (t TLS) config(host string) (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	if t.ServerName != "" {
+		conf.ServerName = t.ServerName
+	}
 	if t.CA != "" {
 		pem, err := os.ReadFile(t.CA)
 		if err != nil {
-			return fmt.Errorf("read the certificate authority: %w", err)
+			return nil, fmt.Errorf("read the certificate authority (kafka.tls.ca): %w", err)
 		}
 		if conf.RootCAs = x509.NewCertPool(); !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("certificate authority %s holds no certificate in PEM", t.CA)
+			return nil, fmt.Errorf("certificate authority %s (kafka.tls.ca) holds no certificate in PEM", t.CA)
 		}
 	}
 	if t.Cert != "" {
-		// Read at each handshake, so that a renewed certificate counts without a restart.
-		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-			return &c, err
+		cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read the client certificate (kafka.tls.cert and key): %w", err)
 		}
-		if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
-			return fmt.Errorf("read the client certificate: %w", err)
-		}
+		conf.Certificates = []tls.Certificate{cert}
 	}
-	return nil
+	return conf, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ func (co *Coordinator) once(ctx context.Context, op string, request func(*sarama
 	}
 	code, err := Call(ctx, co.cluster, Transaction, addr, request)
 	if err != nil {
-		return fmt.Errorf("%s: broker %s: %w", op, addr, err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
 	if code != sarama.ErrNoError {
 		return &Error{Op: op, Code: code}
@@ -110,14 +111,19 @@ func (co *Coordinator) find(ctx context.Context) (string, error) {
 func AnyBroker[T any](ctx context.Context, c *Cluster, request func(*sarama.Broker) (T, error)) (T, error) {
 	known := c.Brokers()
 	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	for _, addr := range c.opts.Brokers {
+		if !slices.Contains(known, addr) {
+			known = append(known, addr)
+		}
+	}
 	var none T
 	var errs []error
-	for _, addr := range append(known, c.opts.Brokers...) {
+	for _, addr := range known {
 		resp, err := Call(ctx, c, Control, addr, request)
 		if err == nil {
 			return resp, nil
 		}
-		errs = append(errs, fmt.Errorf("broker %s: %w", addr, err))
+		errs = append(errs, err)
 		if Permanent(err) || ctx.Err() != nil {
 			break // another broker would say the same
 		}
