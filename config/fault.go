@@ -20,6 +20,7 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
+// String is the fault in one line.
 func (f Fault) String() string {
 	place := f.Place
 	if f.Line > 0 {
@@ -40,6 +41,7 @@ type InvalidError struct {
 	Faults []Fault
 }
 
+// Error implements error.
 func (e *InvalidError) Error() string {
 	var lines []string
 	for _, f := range e.Faults {

@@ -21,6 +21,7 @@ type Origin struct {
 	Place string
 }
 
+// String is the layer and the place.
 func (o Origin) String() string {
 	if o.Place == "" {
 		return o.Layer

@@ -65,6 +65,7 @@ type KeyChange struct {
 	program *expression.Program
 }
 
+// String returns the expression.
 func (k *KeyChange) String() string { return k.program.Source() }
 
 // Policy says what becomes of a record that an operator cannot process.
@@ -80,6 +81,7 @@ const (
 
 var policyNames = [...]string{Fail: "fail", Drop: "drop", DeadLetter: "dead_letter"}
 
+// String returns the name in a pipeline file.
 func (p Policy) String() string { return policyNames[p] }
 
 // Policies lists the policies by their names in a pipeline file.

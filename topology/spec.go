@@ -82,6 +82,7 @@ func ParseStart(text string) (Start, error) {
 	return Start{At: at}, nil
 }
 
+// String returns the form that ParseStart reads.
 func (s Start) String() string {
 	switch {
 	case s.Latest:
@@ -102,4 +103,5 @@ type Fault struct {
 	Message string
 }
 
+// String is the fault in one line.
 func (f Fault) String() string { return f.Path + ": " + f.Message }

@@ -25,6 +25,7 @@ var names = [...]string{
 	CountDistinct: "count_distinct",
 }
 
+// String returns the name in a pipeline file.
 func (f Function) String() string { return names[f] }
 
 // Names lists the functions.

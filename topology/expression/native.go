@@ -182,6 +182,7 @@ func truth(e evaluator, f *Frame) (bool, error) {
 // `and` whose result nobody uses as a condition.
 type conditionError struct{ kind row.Kind }
 
+// Error implements error.
 func (e *conditionError) Error() string {
 	return fmt.Sprintf("a condition is of type %s, want bool", e.kind)
 }

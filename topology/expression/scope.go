@@ -29,6 +29,7 @@ type CompileError struct {
 	Message      string
 }
 
+// Error implements error.
 func (f *CompileError) Error() string { return f.Message }
 
 // Scope is what the expressions of one operator see: the record's attributes and the fields of its value. Members of JSON

@@ -99,8 +99,11 @@ func (e *Encoder) Apply(b *record.Batch, r *record.Record) (keep bool, err error
 	return true, nil
 }
 
-// Copy returns a copy of text that lives as long as the results of b.
+// Copy returns a copy of text that lives as long as the results of b. It is never nil, which would make a tombstone.
 func Copy(b *record.Batch, text []byte) []byte {
+	if len(text) == 0 {
+		return []byte{}
+	}
 	c := b.Alloc(len(text))
 	copy(c, text)
 	return c
@@ -161,6 +164,9 @@ func (e *Encoder) columnText(value []byte) ([]byte, error) {
 		return nil, err
 	}
 	e.buf, err = v.AppendText(e.buf[:0])
+	if len(e.buf) == 0 {
+		return []byte{}, err // no text is not the same as none, which is a tombstone
+	}
 	return e.buf, err
 }
 

@@ -20,6 +20,7 @@ const (
 
 var names = [...]string{Raw: "raw", String: "string", Int64: "int64", JSON: "json", Row: "row"}
 
+// String returns the name in a pipeline file.
 func (f Format) String() string { return names[f] }
 
 // Names lists the formats that a topic may have.

@@ -18,6 +18,7 @@ type SyntaxError struct {
 	Want string
 }
 
+// Error implements error.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("not JSON: want %s at byte %d", e.Want, e.Offset)
 }

@@ -119,6 +119,7 @@ type ColumnError struct {
 	Cause  error
 }
 
+// Error implements error.
 func (e *ColumnError) Error() string { return e.Column + ": " + e.Cause.Error() }
 
 // Unwrap returns the cause.

@@ -27,6 +27,7 @@ const (
 
 var typeNames = [...]string{Any: "any", Bool: "bool", Int: "int", Float: "float", String: "string"}
 
+// String returns the name in a pipeline file.
 func (t Type) String() string { return typeNames[t] }
 
 // TypeNames lists the names that ParseType knows.
@@ -57,6 +58,7 @@ const (
 
 var kindNames = [...]string{Null: "null", IsBool: "bool", IsInt: "int", IsFloat: "float", IsString: "string", IsJSON: "JSON"}
 
+// String names the kind for messages.
 func (k Kind) String() string { return kindNames[k] }
 
 // Value is one value, held without allocating. The zero Value is null. Text is a view that its maker keeps alive.

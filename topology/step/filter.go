@@ -50,7 +50,9 @@ func (k *Rekey) Apply(b *record.Batch, r *record.Record) (bool, error) {
 		return false, errNoKey
 	case row.IsString:
 		// A view into the record, or memory of its own: no copy is needed.
-		r.Key = v.Text()
+		if r.Key = v.Text(); r.Key == nil {
+			r.Key = []byte{} // no text is not the same as no key
+		}
 	default:
 		if k.buf, err = v.AppendText(k.buf[:0]); err != nil {
 			return false, err
