@@ -2,9 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"sync"
 	"time"
 
@@ -17,7 +14,6 @@ import (
 // of its own: it is never in the way of a commit, and when it falls behind it skips to the latest.
 type checkpoints struct {
 	attempt *attempt
-	plan    string
 	latest  chan record.CheckpointID
 	done    sync.WaitGroup
 	cancel  context.CancelFunc
@@ -25,20 +21,9 @@ type checkpoints struct {
 
 func newCheckpoints(a *attempt) *checkpoints {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpoints{attempt: a, plan: fingerprint(a), latest: make(chan record.CheckpointID, 1), cancel: cancel}
+	c := &checkpoints{attempt: a, latest: make(chan record.CheckpointID, 1), cancel: cancel}
 	c.done.Go(func() { c.collect(ctx) })
 	return c
-}
-
-// fingerprint identifies what the state's bytes mean: operators and their layouts.
-func fingerprint(a *attempt) string {
-	h := sha256.New()
-	for _, st := range a.plan.Steps {
-		if st.Keyed {
-			fmt.Fprintf(h, "%q %q\n", st.Name, st.Layout)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Prepare implements coordinator.Checkpoints.
@@ -46,7 +31,7 @@ func (c *checkpoints) Prepare(ctx context.Context, done coordinator.Complete) (r
 	a := c.attempt
 	return a.job.catalog.Write(ctx, &checkpoint.Manifest{
 		Checkpoint: done.Checkpoint, Attempt: done.Attempt, Run: a.run, Parent: done.Checkpoint - 1, Created: time.Now().UTC(),
-		Transaction: done.Identity, Groups: a.plan.Groups, Plan: c.plan, Positions: done.Positions, States: done.States,
+		Transaction: done.Identity, Groups: a.plan.Groups, Plan: layouts(a.plan), Positions: done.Positions, States: done.States,
 	})
 }
 

@@ -71,8 +71,13 @@ func (a *attempt) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.base = base{m.Checkpoint, m.Created, last.Manifest, m.Positions, m.States}
-	return nil
+	return a.goOnFrom(m, last.Manifest)
+}
+
+// goOnFrom makes a checkpoint the base of the attempt.
+func (a *attempt) goOnFrom(m *checkpoint.Manifest, manifest record.Blob) error {
+	a.base = base{m.Checkpoint, m.Created, manifest, m.Positions, m.States}
+	return fits(m, a.plan, a.job.settings.Logger)
 }
 
 // prepared finds the checkpoints after the hint whose manifests are durable, and which may therefore be committed still. Of
@@ -172,8 +177,7 @@ func (a *attempt) recoverNewest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a.base = base{m.Checkpoint, m.Created, w.Manifest, m.Positions, m.States}
-		return nil
+		return a.goOnFrom(m, w.Manifest)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (f *fakePartition) produce(b *batch) error {
 	f.next[b.identity] = b.sequence + 1
 	k := append(f.known[b.identity], b.sequence)
 	f.known[b.identity] = k[max(0, len(k)-maxUnacknowledged):]
-	f.log = append(f.log, b.identity.TransactionalID+string(rune('a'+b.sequence)))
+	f.log = append(f.log, b.identity.TransactionalID+string('a'+b.sequence))
 	return nil
 }
 

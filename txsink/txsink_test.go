@@ -69,7 +69,7 @@ func (s *stand) attempt(prepared ...txsink.Witness) *txsink.Witness {
 	go func() { done <- w.Run(ctx) }()
 	s.end = sync.OnceFunc(func() {
 		cancel()
-		<-done
+		_ = <-done
 	})
 	s.t.Cleanup(s.end)
 	s.done = done

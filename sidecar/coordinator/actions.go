@@ -54,9 +54,7 @@ func (c *Coordinator) async(ctx context.Context, f func() (barrier.Event, error)
 		if err != nil {
 			e = barrier.Failed{Cause: err}
 		}
-		if c.post(ctx, e) != nil {
-			return nil // the attempt is over, nobody listens
-		}
+		_ = c.post(ctx, e) // where that fails the attempt is over, and nobody listens
 		return nil
 	})
 }
@@ -87,10 +85,7 @@ func (c *Coordinator) commit(ctx context.Context, permit barrier.Permit) {
 	p.phase, p.since = "commit", time.Now()
 	manifest, complete := p.manifest, p.Complete
 	c.async(ctx, func() (barrier.Event, error) {
-		if err := c.opts.Transactions.Commit(ctx, permit, manifest, complete); err != nil {
-			return barrier.CommitUnknown{Checkpoint: permit.Checkpoint(), Cause: err}, nil
-		}
-		return barrier.Committed{Checkpoint: permit.Checkpoint()}, nil
+		return outcome(permit, c.opts.Transactions.Commit(ctx, permit, manifest, complete)), nil
 	})
 }
 
@@ -105,4 +100,12 @@ func (c *Coordinator) committed(n record.CheckpointID) {
 	}
 	c.last = Committed{Checkpoint: n, At: time.Now(), Manifest: p.manifest}
 	c.opts.Checkpoints.Committed(n, p.manifest)
+}
+
+// outcome is the event of a commit that ended: without success nothing is known.
+func outcome(p barrier.Permit, err error) barrier.Event {
+	if err != nil {
+		return barrier.CommitUnknown{Checkpoint: p.Checkpoint(), Cause: err}
+	}
+	return barrier.Committed{Checkpoint: p.Checkpoint()}
 }

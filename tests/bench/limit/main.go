@@ -9,12 +9,13 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
-	"log"
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,32 +25,38 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 2 {
-		log.Fatal("usage: limit load|copy|count …")
+	if err := run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "limit:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: limit load|copy|count …")
 	}
 	var l loop
-	fs := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
+	fs := flag.NewFlagSet(args[1], flag.ContinueOnError)
 	fs.StringVar(&l.broker, "brokers", "", "the one broker")
 	fs.StringVar(&l.topic, "topic", "", "topic to fill or to read")
 	fs.StringVar(&l.to, "to", "", "topic to write")
 	fs.IntVar(&l.records, "records", 0, "records")
 	fs.IntVar(&l.keys, "keys", 1_000_000, "different keys that load draws from")
-	if err := fs.Parse(os.Args[2:]); err != nil {
-		log.Fatal(err)
+	if err := fs.Parse(args[2:]); err != nil {
+		return err
 	}
 	if err := l.open(); err != nil {
-		log.Fatal(err)
+		return err
 	}
-	switch os.Args[1] {
+	switch args[1] {
 	case "load":
-		l.load()
+		return l.load()
 	case "copy":
-		l.run(nil)
+		return l.run(nil)
 	case "count":
-		l.run(newTable(1 << 22))
-	default:
-		log.Fatalf("unknown command %s", os.Args[1])
+		return l.run(newTable(1 << 22))
 	}
+	return fmt.Errorf("unknown command %s", args[1])
 }
 
 const (
@@ -67,6 +74,8 @@ type loop struct {
 	inFlight          chan struct{}
 	sent              sync.WaitGroup
 	pending           [][]*sarama.Record
+	// failed is the first answer that was no success.
+	failed atomic.Pointer[error]
 }
 
 func (l *loop) open() error {
@@ -90,7 +99,7 @@ func (l *loop) open() error {
 }
 
 // load fills the topic with records whose key, murmur2-partitioned, is a big-endian number.
-func (l *loop) load() {
+func (l *loop) load() error {
 	random := rand.New(rand.NewPCG(1, 2))
 	value := make([]byte, 100)
 	for i := range value {
@@ -101,87 +110,119 @@ func (l *loop) load() {
 		p := int(record.Hash(key)) % l.parts
 		l.pending[p] = append(l.pending[p], &sarama.Record{Key: key, Value: value})
 		if len(l.pending[p]) == batchRecords {
-			l.flush(l.topic, batchRecords)
+			if _, err := l.flush(l.topic, batchRecords); err != nil {
+				return err
+			}
 		}
 	}
-	l.flush(l.topic, 1)
+	return l.finish(l.topic)
+}
+
+// finish writes what is left and waits for the answers.
+func (l *loop) finish(topic string) error {
+	for {
+		more, err := l.flush(topic, 1)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
 	l.sent.Wait()
+	return l.failure()
+}
+
+func (l *loop) failure() error {
+	if err := l.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // flush writes, in one request, a batch of each partition that has gathered enough.
-func (l *loop) flush(topic string, least int) bool {
+func (l *loop) flush(topic string, least int) (more bool, err error) {
 	req := &sarama.ProduceRequest{Version: 8, RequiredAcks: sarama.WaitForAll, Timeout: 10_000}
-	any := false
 	for p, rs := range l.pending {
 		if len(rs) < least {
 			continue
 		}
-		any = true
+		more = true
 		rs = rs[:min(len(rs), 2*batchRecords)]
-		now := time.Now()
-		b := &sarama.RecordBatch{Version: 2, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1, FirstTimestamp: now, MaxTimestamp: now,
-			LastOffsetDelta: int32(len(rs) - 1), Records: rs}
-		for i, r := range rs {
-			r.OffsetDelta, r.TimestampDelta = int64(i), 0
-		}
-		req.AddBatch(topic, int32(p), b)
+		req.AddBatch(topic, int32(p), batch(rs))
 		l.pending[p] = l.pending[p][len(rs):]
 	}
-	if !any {
-		return false
+	if !more {
+		return false, l.failure()
 	}
 	l.inFlight <- struct{}{}
 	l.sent.Add(1)
-	err := l.send.AsyncProduce(req, func(resp *sarama.ProduceResponse, err error) {
-		if err != nil {
-			log.Fatal(err)
-		}
+	return true, l.send.AsyncProduce(req, l.answered)
+}
+
+func batch(rs []*sarama.Record) *sarama.RecordBatch {
+	now := time.Now()
+	for i, r := range rs {
+		r.OffsetDelta, r.TimestampDelta = int64(i), 0
+	}
+	return &sarama.RecordBatch{
+		Version: 2, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1, FirstTimestamp: now, MaxTimestamp: now,
+		LastOffsetDelta: int32(len(rs) - 1), Records: rs,
+	}
+}
+
+func (l *loop) answered(resp *sarama.ProduceResponse, err error) {
+	if err == nil {
 		for _, blocks := range resp.Blocks {
 			for p, b := range blocks {
 				if b.Err != sarama.ErrNoError {
-					log.Fatalf("partition %d: %v", p, b.Err)
+					err = fmt.Errorf("partition %d: %w", p, b.Err)
 				}
 			}
 		}
-		<-l.inFlight
-		l.sent.Done()
-	})
-	if err != nil {
-		log.Fatal(err)
 	}
-	return true
+	if err != nil {
+		l.failed.CompareAndSwap(nil, &err)
+	}
+	<-l.inFlight
+	l.sent.Done()
 }
 
 // warm is the share of the records after which the clock starts.
 const warm = 5
 
 // run is the bare loop.
-func (l *loop) run(counts *table) {
+func (l *loop) run(counts *table) error {
 	offsets := make([]int64, l.parts)
 	done, mark := 0, 0
 	var used time.Duration
 	for done < l.records {
-		done += l.read(offsets, counts)
-		for l.flush(l.to, batchRecords) {
+		n, err := l.read(offsets, counts)
+		for more := true; more && err == nil; {
+			more, err = l.flush(l.to, batchRecords)
 		}
-		if mark == 0 && done > l.records/warm {
+		if err != nil {
+			return err
+		}
+		if done += n; mark == 0 && done > l.records/warm {
 			mark, used = done, cpu()
 		}
 	}
-	for l.flush(l.to, 1) {
+	if err := l.finish(l.to); err != nil {
+		return err
 	}
-	l.sent.Wait()
 	fmt.Printf("%.4f\n", (cpu()-used).Seconds()*1e6/float64(done-mark))
+	return nil
 }
 
-func (l *loop) read(offsets []int64, counts *table) (n int) {
+func (l *loop) read(offsets []int64, counts *table) (n int, err error) {
 	req := &sarama.FetchRequest{Version: 11, MaxWaitTime: 100, MinBytes: 1, MaxBytes: 64 << 20, Isolation: sarama.ReadCommitted}
 	for p, at := range offsets {
 		req.AddBlock(l.topic, int32(p), at, fetchBytes, -1)
 	}
 	resp, err := l.fetch.Fetch(req)
 	if err != nil {
-		log.Fatal(err)
+		return 0, err
 	}
 	for p, block := range resp.Blocks[l.topic] {
 		for _, set := range block.RecordsSet {
@@ -199,14 +240,13 @@ func (l *loop) read(offsets []int64, counts *table) (n int) {
 			}
 		}
 	}
-	return n
+	return n, nil
 }
 
+// cpu is what this process has used.
 func cpu() time.Duration {
 	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		log.Fatal(err)
-	}
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // it cannot fail for the process itself
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
