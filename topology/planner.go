@@ -165,27 +165,40 @@ func (p *planner) append(s *stream, st Step) *stream {
 }
 
 func (p *planner) operator(o *OperatorNode) {
-	var inputs []*stream
-	for _, from := range o.From {
-		s := *p.streams[from]
-		if o.OnError != nil {
-			s.policies = override(s.policies, *o.OnError)
+	in := p.inputs(o)
+	if o.Key != nil {
+		for i := range in {
+			in[i] = p.rekey(o.Name, o.Key, in[i])
 		}
-		in := &s
-		if o.Key != nil {
-			in = p.rekey(o.Name, o.Key, in)
-		}
-		inputs = append(inputs, in)
 	}
 	route := unrouted
 	if o.Keyed {
 		route = mainRoute
 	}
-	in := p.gather(o.Name, inputs, route)
-	in.shape = o.In
-	out := p.append(in, Step{Name: o.Name, Does: o.Does, New: o.New, Keyed: o.Keyed, Layout: o.Layout})
+	all := p.gather(o.Name, in, route)
+	all.shape = o.In
+	out := p.append(all, Step{Name: o.Name, Does: o.Does, New: o.New, Keyed: o.Keyed, Layout: o.Layout})
 	out.shape = o.Out
 	p.streams[o.Name] = out
+}
+
+// inputs are the streams that an operator reads, those of one chain as one.
+func (p *planner) inputs(o *OperatorNode) []*stream {
+	var inputs []*stream
+	for _, from := range o.From {
+		s := *p.streams[from]
+		s.shape = o.In
+		if o.OnError != nil {
+			s.policies = override(s.policies, *o.OnError)
+		}
+		i := slices.IndexFunc(inputs, func(other *stream) bool { return other.chain == s.chain })
+		if i < 0 {
+			inputs = append(inputs, &s)
+			continue
+		}
+		inputs[i] = union([]*stream{inputs[i], &s}, s.chain)
+	}
+	return inputs
 }
 
 func override(policies map[int32]ErrorPolicy, by ErrorPolicy) map[int32]ErrorPolicy {
@@ -205,14 +218,10 @@ func (p *planner) rekey(name string, k *KeyChange, in *stream) *stream {
 // gather brings streams together in one chain, by the given route where that is one. A stream that lies right already
 // stays where it is.
 func (p *planner) gather(name string, inputs []*stream, route int) *stream {
-	together := true
-	for _, s := range inputs {
-		together = together && s.chain == inputs[0].chain && (route == unrouted || s.route == route)
-	}
-	switch {
-	case together:
-		return union(inputs, inputs[0].chain)
-	case len(inputs) == 1:
+	if len(inputs) == 1 {
+		if route == unrouted {
+			route = inputs[0].route
+		}
 		return p.move(name, inputs[0], route)
 	}
 	chain := p.chain(name)
@@ -296,14 +305,18 @@ func (p *planner) edge(name string, s *stream, route, to int) *stream {
 func (p *planner) sink(k *SinkNode) {
 	output := p.output(k.Name, k.Topic, false)
 	for i, from := range k.From {
+		name := k.Name
+		if len(k.From) > 1 {
+			name += "." + from
+		}
 		s := p.streams[from]
 		in := k.Inputs[i]
 		if in.Key != nil {
-			s = p.rekey(k.Name, in.Key, s)
+			s = p.rekey(name, in.Key, s)
 		}
-		s = p.move("sink "+k.Name, s, p.routeTo(k.Topic))
+		s = p.move("sink "+name, s, p.routeTo(k.Topic))
 		if in.Encode {
-			s = p.append(s, encodeStep(k.Name+".encode", in.Shape, k.Format))
+			s = p.append(s, encodeStep(name+".encode", in.Shape, k.Format))
 		}
 		p.connect(s, Target{ToOutput, output})
 	}
