@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -21,5 +22,19 @@ func TestFailuresKeepTheLatestAndCountRestarts(t *testing.T) {
 	}
 	if s.Restarts[CauseKafka] != 25 || s.Restarts[CauseData] != 0 {
 		t.Errorf("restarts %v, want 25 for kafka only", s.Restarts)
+	}
+}
+
+func TestRetriesAreAddedUp(t *testing.T) {
+	var r Retries
+	r.Record("51", errors.New("concurrent transactions"))
+	r.Record("connection", errors.New("broker gone"))
+	s := Status{Retries: map[string]int64{"51": 2, "19": 1}}
+	r.Fill(&s)
+	if s.Retries["51"] != 3 || s.Retries["19"] != 1 || s.Retries["connection"] != 1 {
+		t.Errorf("retries %v", s.Retries)
+	}
+	if s.LastRetry == nil || s.LastRetry.Code != "connection" || s.LastRetry.Error != "broker gone" {
+		t.Errorf("the last retry is %+v", s.LastRetry)
 	}
 }

@@ -28,6 +28,14 @@ func (s *Status) ready(within time.Duration) error {
 	return nil
 }
 
+// retriedSince names the error that was tried again last, if that was after t.
+func (s *Status) retriedSince(t time.Time) string {
+	if s.LastRetry == nil || s.LastRetry.Time.Before(t) {
+		return ""
+	}
+	return "; tried again because of: " + s.LastRetry.Error
+}
+
 func (s *Status) reason() string {
 	switch {
 	case s.Reason != "":
@@ -42,8 +50,8 @@ func (s *Status) reason() string {
 // because completes a sentence with what is known of the cause.
 func (s *Status) because() string {
 	if p := s.Checkpoints.InProgress; s.Reason == "" && s.State == Running && len(p) > 0 {
-		return fmt.Sprintf("; checkpoint %d has been in phase %s for %v, acknowledged by %d of %d subtasks", p[0].ID, p[0].Phase,
-			s.Time.Sub(p[0].Since).Round(time.Millisecond), len(p[0].Acknowledged), len(s.Subtasks))
+		return fmt.Sprintf("; checkpoint %d has been in phase %s for %v, acknowledged by %d of %d subtasks%s", p[0].ID, p[0].Phase,
+			s.Time.Sub(p[0].Since).Round(time.Millisecond), len(p[0].Acknowledged), len(s.Subtasks), s.retriedSince(p[0].Since))
 	}
 	if s.Reason == "" && len(s.Failures) == 0 {
 		return ""

@@ -41,7 +41,7 @@ func jobSeries() []series {
 				}
 			}},
 		{name: "weir_kafka_retries_total", counter: true, labels: []string{"code"},
-			help: "Requests to Kafka that had to be repeated, by error code; connection for those without an answer.",
+			help: "Requests to Kafka that had to be repeated, by error code; connection without an answer, no_leader without a leader.",
 			read: func(s *Status, emit emit) { bounded(s.Retries, emit) }},
 	}
 }

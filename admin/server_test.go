@@ -79,7 +79,7 @@ func get(t *testing.T, url string) (int, string) {
 // serve answers for a job through the handler alone.
 func serve(t *testing.T, j Job) string {
 	t.Helper()
-	return serveServer(t, &Server{opts: Options{Job: j, Metrics: NewMetrics(), ReadyWithin: 10 * time.Second}})
+	return serveServer(t, &Server{opts: Options{Job: j, Metrics: NewMetrics(), ReadyWithin: time.Hour}})
 }
 
 func serveServer(t *testing.T, s *Server) string {
@@ -103,9 +103,12 @@ func TestHealthAndReadiness(t *testing.T) {
 			"the job is recovering: broker gone"},
 		{"draining", with(func(s *Status) { s.State = Draining }), 200, 503, "the job is draining"},
 		{"nothing committed", with(func(s *Status) { s.Checkpoints = Checkpoints{} }), 200, 503, "no checkpoint is committed yet"},
-		{"young commit", with(func(s *Status) { s.Checkpoints.Committed = committed(9 * time.Second) }), 200, 200, "ok"},
-		{"old commit", with(func(s *Status) { s.Checkpoints.Committed = committed(20 * time.Second) }), 200, 503,
+		{"young commit", with(func(s *Status) { s.Checkpoints.Committed = committed(30 * time.Minute) }), 200, 200, "ok"},
+		{"old commit", with(func(s *Status) { s.Checkpoints.Committed = committed(2 * time.Hour) }), 200, 503,
 			"acknowledged by 1 of 2 subtasks"},
+		{"waiting", with(func(s *Status) {
+			s.Checkpoints.Committed, s.LastRetry = committed(2*time.Hour), &Retry{Time: time.Now(), Error: "topic out has no leader"}
+		}), 200, 503, "tried again because of: topic out has no leader"},
 		{"failed", with(func(s *Status) { s.State, s.Reason = Failed, "topic gone" }), 503, 503, "topic gone"},
 	}
 	for _, c := range cases {

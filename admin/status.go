@@ -66,8 +66,11 @@ type Status struct {
 	Channels []Channel         `json:"channels"`
 	States   []OperatorState   `json:"states"`
 
-	// Retries counts requests that had to be repeated, by Kafka's error code, "connection" for those without an answer.
+	// Retries counts requests that had to be repeated, by Kafka's error code, "connection" where there was no
+	// answer, "no_leader" where there was nobody to ask.
 	Retries map[string]int64 `json:"retries"`
+	// LastRetry is the latest of those that settle checkpoints; nil where there was none.
+	LastRetry *Retry `json:"last_retry,omitempty"`
 	// Restarts counts attempts that ended and were followed by another, by cause.
 	Restarts map[Cause]int64 `json:"restarts"`
 	// Failures are the latest ends of attempts, oldest first.

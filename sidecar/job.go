@@ -19,6 +19,7 @@ type Job struct {
 	catalog  *checkpoint.Catalog
 	metrics  *admin.Metrics
 	failures admin.Failures
+	retries  admin.Retries
 	started  time.Time
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -156,7 +157,10 @@ func final(err error) bool {
 }
 
 // tried counts an error that was tried again.
-func (j *Job) tried(err error) { j.settings.Logger.Debug("trying again", "error", err) }
+func (j *Job) tried(err error) {
+	j.retries.Record(kafka.CodeOf(err), err)
+	j.settings.Logger.Debug("trying again", "error", err)
+}
 
 // began is called when an attempt starts to process.
 func (j *Job) began(a *attempt) {

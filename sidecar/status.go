@@ -28,6 +28,7 @@ func (j *Job) Status() admin.Status {
 	if a != nil {
 		a.fill(&s)
 	}
+	j.retries.Fill(&s)
 	return s
 }
 

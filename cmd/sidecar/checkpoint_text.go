@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,7 +165,10 @@ func writeInspection(b *strings.Builder, i inspection) error {
 
 func positionRows(m *checkpoint.Manifest) [][]string {
 	rows := [][]string{{"SOURCE", "TOPIC", "PARTITION", "OFFSET", "LEADER EPOCH", "TOPIC ID"}}
-	for _, p := range m.Positions {
+	positions := slices.SortedFunc(slices.Values(m.Positions), func(a, b record.Position) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Partition, b.Partition))
+	})
+	for _, p := range positions {
 		rows = append(rows, []string{p.Source, p.Topic, fmt.Sprint(p.Partition), fmt.Sprint(p.Offset), fmt.Sprint(p.LeaderEpoch), p.TopicID.String()})
 	}
 	return rows

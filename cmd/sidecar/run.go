@@ -78,7 +78,8 @@ func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
 	defer job.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	if c.HTTP.Listen != "off" {
-		server, err := admin.Listen(ctx, admin.Options{Listen: c.HTTP.Listen, Job: job, Metrics: job.Metrics(), Logger: logger})
+		server, err := admin.Listen(ctx, admin.Options{Listen: c.HTTP.Listen, Job: job, Metrics: job.Metrics(),
+			ReadyWithin: max(admin.DefaultReadyWithin, readyIntervals*c.Checkpoint.Interval), Logger: logger})
 		if err != nil {
 			return err
 		}
@@ -99,6 +100,9 @@ func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
 	logger.Info("stopped; the last checkpoint is committed")
 	return nil
 }
+
+// readyIntervals is the number of checkpoint intervals without a commit from which on a job is not ready.
+const readyIntervals = 3
 
 // errStopped ends the parts around a job that was drained.
 var errStopped = errors.New("stopped")

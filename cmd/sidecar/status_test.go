@@ -33,7 +33,8 @@ func aStatus() admin.Status {
 		States:   []admin.OperatorState{{Operator: "per_page", Entries: 10}, {Operator: "per_page", Entries: 11, Subtask: 1}},
 		Channels: []admin.Channel{{Edge: "per_page", Buffer: admin.Buffer{Full: true, Bytes: 1024, LimitBytes: 1024}}, {Edge: "per_page"}},
 		Retries:  map[string]int64{"19": 12, "7": 1}, Restarts: map[admin.Cause]int64{admin.CauseKafka: 1},
-		Failures: []admin.Failure{{Time: now.Add(-time.Minute), Attempt: 1, Cause: admin.CauseKafka, Error: "broker gone"}},
+		LastRetry: &admin.Retry{Time: now.Add(-3 * time.Second), Error: "no leader"},
+		Failures:  []admin.Failure{{Time: now.Add(-time.Minute), Attempt: 1, Cause: admin.CauseKafka, Error: "broker gone"}},
 	}
 }
 
@@ -69,7 +70,7 @@ func TestStatusForAPerson(t *testing.T) {
 		"checkpoint 41 committed 800ms ago, 1 of at most 3 in progress",
 		"42 in barrier for 20ms, acknowledged by 1 of 2 subtasks",
 		"transactions 1 open, the oldest for 2s of at most 5m0s",
-		"retries 19 × 12, 7 × 1",
+		"retries 19 × 12, 7 × 1; 3s ago: no leader",
 		"restarts kafka × 1",
 		"failure 1m0s ago, attempt 1, kafka: broker gone",
 		"SOURCE TOPIC PARTITIONS RECORDS BYTES LAG",

@@ -27,7 +27,7 @@ func writeStatus(w io.Writer, sc screen, s admin.Status, before *admin.Status) e
 		line("", "%d in %s for %s, acknowledged by %d of %d subtasks", p.ID, p.Phase, age(s, p.Since), len(p.Acknowledged), len(s.Subtasks))
 	}
 	line("transactions", "%s", transactionsText(s))
-	line("retries", "%s", countsText(s.Retries))
+	line("retries", "%s%s", countsText(s.Retries), lastRetry(s))
 	line("restarts", "%s", countsText(s.Restarts))
 	for _, f := range s.Failures {
 		line("failure", "%s ago, attempt %d, %s: %s", age(s, f.Time), f.Attempt, f.Cause, f.Error)
@@ -94,6 +94,14 @@ func transactionsText(s admin.Status) string {
 	oldest := slices.MinFunc(s.Transactions, func(a, b admin.Transaction) int { return a.Since.Compare(b.Since) })
 	return fmt.Sprintf("%d open, the oldest for %s of at most %v", len(s.Transactions), age(s, oldest.Since),
 		time.Duration(s.TransactionTimeoutSeconds*float64(time.Second)))
+}
+
+// lastRetry names the latest error that was tried again, while it is news.
+func lastRetry(s admin.Status) string {
+	if s.LastRetry == nil || s.Time.Sub(s.LastRetry.Time) > time.Minute {
+		return ""
+	}
+	return fmt.Sprintf("; %s ago: %s", age(s, s.LastRetry.Time), s.LastRetry.Error)
 }
 
 // countsText lists counts by name, the largest first.

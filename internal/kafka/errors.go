@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/IBM/sarama"
 )
@@ -23,6 +24,19 @@ func (e *Error) Error() string {
 
 // Unwrap gives the code to errors.Is.
 func (e *Error) Unwrap() error { return e.Code }
+
+// CodeOf is the error code that err carries, for counting: "no_leader" where nobody could be asked, "connection" where nobody
+// answered.
+func CodeOf(err error) string {
+	var code sarama.KError
+	switch {
+	case errors.As(err, &code):
+		return strconv.Itoa(int(code))
+	case errors.Is(err, ErrNoLeader):
+		return "no_leader"
+	}
+	return "connection"
+}
 
 // name is sarama's text, or ours for codes that it does not know.
 func name(code sarama.KError) string {
