@@ -222,7 +222,10 @@ func TestCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed(t, c, 10, 9, 9, 8, 8, 7)
-	collect(t, c, checkpoint.Retention{Keep: 1, Committed: 10, Run: next.run}, checkpoint.Collected{Manifests: 5, Blobs: 5})
+	// All that was tried under a number counts once.
+	collect(t, c, checkpoint.Retention{Keep: 2, Committed: 9, Run: next.run}, checkpoint.Collected{Manifests: 1, Blobs: 1})
+	listed(t, c, 10, 9, 9, 8, 8)
+	collect(t, c, checkpoint.Retention{Keep: 1, Committed: 10, Run: next.run}, checkpoint.Collected{Manifests: 4, Blobs: 4})
 	listed(t, c, 10)
 }
 
