@@ -369,3 +369,43 @@ func TestDamagedFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletedKeysStayDeleted rebuilds shards that do not know every key while a deletion is not persisted: Pebble still
+// has the old value, so the tombstone must stay.
+func TestDeletedKeysStayDeleted(t *testing.T) {
+	o := onDisk(t)
+	o.DirtyBytes = 1 << 30
+	s := open(t, o, new(storetest.Files))
+	defer s.close(t)
+	for n := range 3000 {
+		s.put(t, fmt.Sprintf("key-%d", n), strings.Repeat("v", 1000))
+	}
+	if _, err := s.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	s.put(t, "more", strings.Repeat("v", 300<<10)) // eviction follows
+	for n := range 100 {
+		key := fmt.Appendf(nil, "key-%d", n)
+		if err := s.table.Delete(record.GroupOf(key, 4), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap := s.Freeze(s.n + 1)
+	for n := range 600 { // garbage in every key group
+		for group := range 4 {
+			if err := s.table.Put(record.KeyGroup(group), []byte("grows"), make([]byte, 10*n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for n := range 100 {
+		s.expect(t, fmt.Sprintf("key-%d", n), "")
+	}
+	if _, err := snap.Persist(context.Background(), s.files); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 100 {
+		s.expect(t, fmt.Sprintf("key-%d", n), "")
+	}
+	s.expect(t, "key-100", strings.Repeat("v", 1000))
+}
