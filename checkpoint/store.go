@@ -30,6 +30,7 @@ type Corrupt struct {
 	Cause error
 }
 
+// Error names the file and what to do.
 func (c *Corrupt) Error() string {
 	return fmt.Sprintf("checkpoint file %s is damaged (%v): restore from another checkpoint", c.File, c.Cause)
 }

@@ -153,6 +153,7 @@ func (t *Table) newShard(group record.KeyGroup) (*shard, error) {
 	return s, nil
 }
 
+// String names the table in messages.
 func (t *Table) String() string { return fmt.Sprintf("table %s of %s", t.name, t.store.options) }
 
 func (t *Table) hash(key []byte) uint32 { return uint32(maphash.Bytes(t.seed, key)) & hashMask }
