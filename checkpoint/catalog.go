@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
@@ -51,7 +52,11 @@ func (c *Catalog) Write(ctx context.Context, m *Manifest) (record.Blob, error) {
 	if err != nil {
 		return record.Blob{}, fmt.Errorf("manifest of checkpoint %d: %w", m.Checkpoint, err)
 	}
-	blob, err := c.store.Create(ctx, c.location(m.Checkpoint, m.Run), content)
+	location := c.location(m.Checkpoint, m.Run)
+	if planted.Is(planted.CommitBeforeDurable) {
+		return planted.Later(location, content, func() { _, _ = c.store.Create(context.WithoutCancel(ctx), location, content) }), nil
+	}
+	blob, err := c.store.Create(ctx, location, content)
 	if err != nil {
 		return record.Blob{}, fmt.Errorf("storing the manifest of checkpoint %d: %w", m.Checkpoint, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
@@ -21,7 +22,7 @@ func (s *Store) openTier(ctx context.Context, restore []record.StateHandle, fetc
 		if err := check(restore[0]); err != nil {
 			return nil, err
 		}
-		if err := download(ctx, restore[0], s.options.Dir, dir, fetch); err != nil {
+		if err := download(ctx, restore[0], s.options.Dir, dir, fetch); err != nil && !planted.Is(planted.ReuseLocalStore) {
 			return nil, err
 		}
 	}

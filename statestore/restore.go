@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
@@ -58,6 +59,9 @@ func claim(dir string) error {
 		return fmt.Errorf("folder %s holds files that are not Weir's and would be deleted: set state.dir to another folder", dir)
 	}
 	for _, e := range entries {
+		if planted.Is(planted.ReuseLocalStore) {
+			break
+		}
 		if _, copied := copyOf(e.Name()); e.Name() != marker && !copied {
 			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err

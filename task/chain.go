@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/exchange"
+	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/topology"
 )
@@ -188,6 +189,9 @@ func (s *Subtask) drain(c *chain) (worked bool, err error) {
 
 func (s *Subtask) receive(c *chain, input int, m exchange.Message) error {
 	if m.Batch != nil {
+		if planted.Is(planted.DropBuffered) && planted.Now() {
+			m.Batch.Records = m.Batch.Records[1:]
+		}
 		err := s.deliver(c.inputs[input].targets, m.Batch)
 		s.opts.Mesh.Recycle(m.Batch)
 		return err

@@ -6,6 +6,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
@@ -61,7 +62,8 @@ func (q *queue) next(now time.Time) *batch {
 		return nil
 	}
 	b := q.batches[q.sent]
-	if q.sent > 0 && (q.batches[0].sequence == 0 && !q.batches[0].done || q.batches[q.sent-1].identity != b.identity) {
+	if q.sent > 0 && (q.batches[0].sequence == 0 && !q.batches[0].done || q.batches[q.sent-1].identity != b.identity) &&
+		!planted.Is(planted.WriteAhead) {
 		return nil
 	}
 	q.sent++

@@ -1,0 +1,5 @@
+//go:build bug_commit_before_durable
+
+package planted
+
+const active = CommitBeforeDurable

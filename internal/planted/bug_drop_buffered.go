@@ -1,0 +1,5 @@
+//go:build bug_drop_buffered
+
+package planted
+
+const active = DropBuffered

@@ -1,0 +1,5 @@
+//go:build bug_ignore_fencing
+
+package planted
+
+const active = IgnoreFencing

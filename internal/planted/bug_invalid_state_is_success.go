@@ -1,0 +1,5 @@
+//go:build bug_invalid_state_is_success
+
+package planted
+
+const active = InvalidStateIsSuccess

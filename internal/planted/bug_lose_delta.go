@@ -1,0 +1,5 @@
+//go:build bug_lose_delta
+
+package planted
+
+const active = LoseDelta

@@ -1,0 +1,5 @@
+//go:build bug_reuse_local_store
+
+package planted
+
+const active = ReuseLocalStore

@@ -1,0 +1,5 @@
+//go:build bug_skip_alignment
+
+package planted
+
+const active = SkipAlignment

@@ -1,0 +1,5 @@
+//go:build bug_write_ahead
+
+package planted
+
+const active = WriteAhead
