@@ -45,6 +45,13 @@ integration: ## the tests on a real Apache Kafka, which is fetched at the first 
 	tests/broker/kafka.sh fetch
 	$(GO) test -count=1 -p 1 -timeout 20m -tags integration $(shell grep -rl --include='*_integration_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u)
 
+FAULTS ?= 150
+SEED ?= 1
+.PHONY: chaos
+chaos: ## a long run of faults against a job on three brokers; FAULTS= and SEED= choose how many and which
+	tests/broker/kafka.sh fetch
+	FAULTS=$(FAULTS) SEED=$(SEED) ROUNDS=5 $(GO) test -count=1 -v -timeout 12h -tags integration ./tests/chaos
+
 .PHONY: bench
 bench: ## CPU per record against the bare wire loop, on a real Apache Kafka; the machine should be idle
 	tests/broker/kafka.sh fetch

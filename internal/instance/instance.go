@@ -59,6 +59,14 @@ func (i *Instance) Ended(err error) error {
 
 var errExitedZero = errors.New("exit status 0")
 
+// Signal sends a signal to the running process: SIGSTOP and SIGCONT pause it.
+func (i *Instance) Signal(s os.Signal) error {
+	if err := i.process.Process.Signal(s); err != nil {
+		return fmt.Errorf("sending %v to the instance: %w", s, err)
+	}
+	return nil
+}
+
 // Kill ends the process with SIGKILL, wherever it is.
 func (i *Instance) Kill() error {
 	if i.exited == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -28,8 +29,10 @@ type link struct {
 }
 
 type pending struct {
+	request     kmsg.Key
 	correlation uint32
 	fault       Kind
+	since       time.Time
 }
 
 // requests forwards frames from the client until a side ends or a fault ends the link.
@@ -52,14 +55,14 @@ func (l *link) requests() error {
 			l.broker.Close() // no reset, which could overtake what was written
 			return err
 		case Late:
-			return l.late(frame, correlation, fault)
+			return l.late(frame, key, correlation, fault)
 		case Slow:
 			l.proxy.sleep(fault.Delay)
 		}
 		if !l.proxy.pass(l, ToBroker) {
 			continue
 		}
-		l.expect(correlation, fault.Kind)
+		l.expect(key, correlation, fault.Kind)
 		if _, err := l.broker.Write(frame); err != nil {
 			return err
 		}
@@ -67,13 +70,13 @@ func (l *link) requests() error {
 }
 
 // late gives a request to the broker when its client is gone, and waits for the answer, which tells that it is done.
-func (l *link) late(frame []byte, correlation uint32, fault Fault) error {
+func (l *link) late(frame []byte, key kmsg.Key, correlation uint32, fault Fault) error {
 	l.mu.Lock()
 	l.detached = true
 	l.mu.Unlock()
 	reset(l.client)
 	l.proxy.sleep(fault.Delay)
-	l.expect(correlation, LoseAnswer)
+	l.expect(key, correlation, LoseAnswer)
 	if _, err := l.broker.Write(frame); err != nil {
 		return err
 	}
@@ -81,10 +84,10 @@ func (l *link) late(frame []byte, correlation uint32, fault Fault) error {
 	return nil
 }
 
-func (l *link) expect(correlation uint32, fault Kind) {
+func (l *link) expect(request kmsg.Key, correlation uint32, fault Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(l.pending, pending{correlation, fault})
+	l.pending = append(l.pending, pending{request, correlation, fault, time.Now()})
 }
 
 // answers forwards frames from the broker until a side ends or a fault ends the link.

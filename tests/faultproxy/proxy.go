@@ -118,6 +118,24 @@ func (p *Proxy) Hits() map[Kind]int {
 	return maps.Clone(p.mu.hits)
 }
 
+// Unanswered names the requests that the broker has had for longer than d without an answer.
+func (p *Proxy) Unanswered(d time.Duration) []string {
+	p.mu.Lock()
+	links := maps.Clone(p.mu.links)
+	p.mu.Unlock()
+	var all []string
+	for l := range links {
+		l.mu.Lock()
+		for _, r := range l.pending {
+			if waits := time.Since(r.since); waits > d {
+				all = append(all, fmt.Sprintf("%s to %s, for %v", r.request.Name(), p.target, waits.Round(time.Millisecond)))
+			}
+		}
+		l.mu.Unlock()
+	}
+	return all
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()

@@ -161,6 +161,25 @@ func (e *Endpoint) Leader(topic string, partition int32) int {
 	return node
 }
 
+// InSync waits until every partition of every topic has all its replicas in sync, so that a node may be lost again.
+func (e *Endpoint) InSync() {
+	e.t.Helper()
+	e.Until("all replicas in sync", func(ctx context.Context) error {
+		resp, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, e.client)
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.Topics {
+			for _, p := range t.Partitions {
+				if len(p.ISR) < len(p.Replicas) {
+					return fmt.Errorf("%s-%d has %v of %v in sync", *t.Topic, p.Partition, p.ISR, p.Replicas)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // leaders returns the leaders of a topic's partitions, of which there must be at least the number given, each with a leader.
 func (e *Endpoint) leaders(ctx context.Context, topic string, partitions int) (map[int32]int32, error) {
 	req, one := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
