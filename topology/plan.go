@@ -7,7 +7,8 @@ import "github.com/weirstream/weir/record"
 // by index; the lists are in topological order.
 type Plan struct {
 	Job string
-	// Groups is the number of key groups, a multiple of the partition counts of all inputs and outputs, at least 128.
+	// Groups is the number of key groups, at least 128: a multiple of the partition counts of all outputs and, where that
+	// is within reach and for as long as no partitions are added, of all inputs.
 	Groups int
 	// Subtasks is the number of subtasks over all instances.
 	Subtasks int

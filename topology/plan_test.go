@@ -52,6 +52,26 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
+func TestGroupsStayWithTheJob(t *testing.T) {
+	graph := compile(t, countSpec())
+	for _, c := range []struct {
+		words, counts int
+		want          string
+	}{{4, 4, ""}, {7, 4, ""}, {5, 8, ""}, {4, 6, "topic counts has 6 partitions"}} {
+		p, err := NewPlanWithGroups(graph, Partitions{"words": c.words, "counts": c.counts}, 2, 128)
+		switch {
+		case c.want != "":
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: %v, want an error with %q", c, err, c.want)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", c, err)
+		case p.Groups != 128 || len(p.Sources[0].Owner) != c.words:
+			t.Errorf("%+v: %d key groups, %d partitions read", c, p.Groups, len(p.Sources[0].Owner))
+		}
+	}
+}
+
 func TestDescriptionForPrograms(t *testing.T) {
 	p := plan(t, viewsSpec(), Partitions{"page-views": 6, "page-counts": 3, "dead": 1}, 3)
 	text, err := json.Marshal(p.Describe())

@@ -11,12 +11,19 @@ import (
 	"github.com/weirstream/weir/topology/step"
 )
 
-// NewPlan lays graph out over the given number of subtasks. partitions must have the count of each of the graph's topics.
+// NewPlan lays the graph of a new job out over the given number of subtasks. partitions must have the count of each of the
+// graph's topics.
 func NewPlan(graph *Graph, partitions Partitions, subtasks int) (*Plan, error) {
+	return NewPlanWithGroups(graph, partitions, subtasks, 0)
+}
+
+// NewPlanWithGroups is NewPlan for a job that goes on from a checkpoint: its state is kept by the key groups that it
+// started with, whatever the partition counts have become since. With 0 groups the number is chosen.
+func NewPlanWithGroups(graph *Graph, partitions Partitions, subtasks, groups int) (*Plan, error) {
 	if subtasks < 1 {
 		return nil, errors.New("a plan needs at least one subtask")
 	}
-	l, err := layoutOf(graph, partitions, subtasks)
+	l, err := layoutOf(graph, partitions, subtasks, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +42,7 @@ func NewPlan(graph *Graph, partitions Partitions, subtasks int) (*Plan, error) {
 	return p.plan, nil
 }
 
-func layoutOf(graph *Graph, partitions Partitions, subtasks int) (layout, error) {
+func layoutOf(graph *Graph, partitions Partitions, subtasks, groups int) (layout, error) {
 	inputs, outputs := graph.Topics()
 	var missing []string
 	count := func(topics []string) (counts []int) {
@@ -52,7 +59,17 @@ func layoutOf(graph *Graph, partitions Partitions, subtasks int) (layout, error)
 	if len(missing) > 0 {
 		return layout{}, fmt.Errorf("the number of partitions is not known of topic %s", strings.Join(missing, ", "))
 	}
-	return newLayout(in, out, subtasks)
+	if groups == 0 {
+		return newLayout(in, out, subtasks)
+	}
+	for _, t := range outputs {
+		if groups%partitions[t] != 0 {
+			return layout{}, fmt.Errorf("the output topic %s has %d partitions now, and the job's %d key groups cannot be spread "+
+				"over them as Kafka's clients would; give it a count that divides %d, or write to a new topic", t, partitions[t],
+				groups, groups)
+		}
+	}
+	return spread(groups, in, out, subtasks), nil
 }
 
 // planner builds one plan.

@@ -24,24 +24,27 @@ type layout struct {
 
 // newLayout chooses the layout for the given partition counts.
 func newLayout(inputs, outputs []int, subtasks int) (layout, error) {
-	l := layout{subtasks: subtasks}
 	groups := multiple(slices.Concat(inputs, outputs))
 	if groups > maxGroups {
 		// Keys of the inputs are then spread without regard to input partitions, which costs exchange and nothing else.
 		groups, inputs = multiple(outputs), nil
 	}
 	if groups > maxGroups {
-		return l, fmt.Errorf("the partition counts %s of the output topics have no common multiple up to %d, "+
+		return layout{}, fmt.Errorf("the partition counts %s of the output topics have no common multiple up to %d, "+
 			"give the topics counts that divide each other", list(outputs), maxGroups)
 	}
-	l.groups = groups
-	l.common = groups
+	return spread(groups, inputs, outputs, subtasks), nil
+}
+
+// spread is the layout with the given number of key groups.
+func spread(groups int, inputs, outputs []int, subtasks int) layout {
+	l := layout{groups: groups, subtasks: subtasks, common: groups}
 	for _, n := range slices.Concat(outputs, inputs) {
 		if g := gcd(l.common, n); g >= subtasks {
 			l.common = g
 		}
 	}
-	return l, nil
+	return l
 }
 
 // multiple is the smallest common multiple of counts that is at least minGroups, or something above maxGroups.
