@@ -14,8 +14,6 @@ type Phase string
 
 // The phases. Those of a subtask are reported once per subtask and checkpoint, the others once per checkpoint.
 const (
-	// PhaseAlign: a chain with several inputs waits from its first barrier to its last.
-	PhaseAlign Phase = "align"
 	// PhaseFreeze: the stream stands still while the changes are marked.
 	PhaseFreeze Phase = "freeze"
 	// PhasePersist: the state of a subtask is made durable.
@@ -26,19 +24,14 @@ const (
 	PhaseBarrier Phase = "barrier"
 	// PhaseManifest: the manifest is written.
 	PhaseManifest Phase = "manifest"
-	// PhaseWitness: witness and offsets are written into the transaction.
-	PhaseWitness Phase = "witness"
-	// PhaseEndTxn: Kafka is asked to commit.
-	PhaseEndTxn Phase = "end_txn"
-	// PhaseCommit: witness, offsets and EndTxn together.
+	// PhaseCommit: witness and offsets are written into the transaction and Kafka is asked to commit it.
 	PhaseCommit Phase = "commit"
 	// PhaseTotal: from the trigger until the commit.
 	PhaseTotal Phase = "total"
 )
 
 func phases() []Phase {
-	return []Phase{PhaseAlign, PhaseFreeze, PhasePersist, PhaseWrite, PhaseBarrier, PhaseManifest, PhaseWitness, PhaseEndTxn,
-		PhaseCommit, PhaseTotal}
+	return []Phase{PhaseFreeze, PhasePersist, PhaseWrite, PhaseBarrier, PhaseManifest, PhaseCommit, PhaseTotal}
 }
 
 // phaseBuckets reach from a freeze of microseconds to a checkpoint that is near its transaction's timeout, in seconds.
