@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/consumer"
 	"github.com/weirstream/weir/exchange"
@@ -148,10 +149,19 @@ func (a *attempt) addSubtask(ctx context.Context, i int) error {
 		Index: i, Plan: a.plan, Attempt: a.number, Waker: a.wakers[i], Source: a.consumer.Lane(i), Sink: a.writer.Lane(i),
 		State: func(step int) (task.State, error) { return a.states.store(ctx, i, step) }, Mesh: a.mesh,
 		Positions: a.consumer.Positions(i), InFlight: a.job.settings.Checkpoint.InFlight,
-		Report: func(ctx context.Context, r task.Report) error { return a.coordinator.Report(ctx, r) }, Logger: a.job.settings.Logger,
+		Report: a.report, Logger: a.job.settings.Logger,
 	})
 	a.subtasks = append(a.subtasks, s)
 	return err
+}
+
+// report passes a subtask's acknowledgement on, and how long its part took.
+func (a *attempt) report(ctx context.Context, r task.Report) error {
+	m := a.job.metrics
+	m.Phase(admin.PhaseFreeze, r.Freeze)
+	m.Phase(admin.PhasePersist, r.Persist)
+	m.Phase(admin.PhaseWrite, r.Write)
+	return a.coordinator.Report(ctx, r)
 }
 
 // Begin implements coordinator.Subtasks.

@@ -19,6 +19,8 @@ type checkpoint struct {
 	snapshots []frozen
 	// left is the number of chains that the barrier has yet to pass.
 	left int
+	// froze is how long the stream stood still for freezing.
+	froze time.Duration
 }
 
 type frozen struct {
@@ -75,7 +77,9 @@ func (s *Subtask) passStep(i int, b record.Barrier, cp *checkpoint) error {
 		st.owed.Reset()
 	}
 	if st.state != nil {
+		begin := time.Now()
 		cp.snapshots = append(cp.snapshots, frozen{s.opts.Plan.Steps[i].Name, st.state.Freeze(b.Checkpoint)})
+		cp.froze += time.Since(begin)
 	}
 	return nil
 }
@@ -97,7 +101,8 @@ func (s *Subtask) passSink(c *chain, b record.Barrier) {
 // snapshots makes checkpoints durable in their order and reports them.
 func (s *Subtask) snapshots(ctx context.Context) error {
 	for cp := range s.handoff {
-		report := Report{Attempt: s.opts.Attempt, Checkpoint: cp.id, Subtask: s.opts.Index, Positions: cp.positions}
+		report := Report{Attempt: s.opts.Attempt, Checkpoint: cp.id, Subtask: s.opts.Index, Positions: cp.positions, Freeze: cp.froze}
+		begin := time.Now()
 		for _, f := range cp.snapshots {
 			h, err := s.persist(ctx, cp.id, f)
 			if err != nil {
@@ -106,10 +111,12 @@ func (s *Subtask) snapshots(ctx context.Context) error {
 			h.Subtask, h.Operator = s.opts.Index, f.operator
 			report.States = append(report.States, h)
 		}
+		report.Persist, begin = time.Since(begin), time.Now()
 		s.opts.Waker.Wake() // the state may not be full any more
 		if err := s.awaitWritten(ctx, cp.id); err != nil {
 			return err
 		}
+		report.Write = time.Since(begin)
 		if err := s.opts.Report(ctx, report); err != nil {
 			return err
 		}

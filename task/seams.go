@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/weirstream/weir/exchange"
 	"github.com/weirstream/weir/record"
@@ -67,6 +68,9 @@ type Report struct {
 	Subtask    int
 	Positions  []record.Position
 	States     []record.StateHandle
+	// Freeze is how long the stream stood still, Persist how long it took to make the state durable, Write how long the
+	// acknowledgement of the writes took after that.
+	Freeze, Persist, Write time.Duration
 }
 
 // Options are what a subtask is built from.
