@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -26,6 +29,7 @@ type Consumer struct {
 		byAt     map[record.SourcePartition]*partition
 		fetchers map[string]*fetcher
 	}
+	errors errorCounts
 	// lost tells the manager that a partition has no fetcher.
 	lost chan struct{}
 }
@@ -44,6 +48,8 @@ type partition struct {
 	filter   kafka.CommittedFilter
 	// leaderEpoch is what the metadata said when the partition was given to its holder.
 	leaderEpoch int32
+	// undecodable counts the answers in a row that could not be decoded.
+	undecodable int
 	stats       partitionStats
 }
 
@@ -215,13 +221,69 @@ func (c *Consumer) Status() []PartitionStatus {
 	return all
 }
 
-// gap asks for the bounds of a log that does not hold the wanted offset.
-func (c *Consumer) gap(ctx context.Context, p *partition) error {
+// errorCounts counts failed fetches by what they failed with.
+type errorCounts struct {
+	mu struct {
+		sync.Mutex
+		byCause map[string]int64
+	}
+}
+
+func (e *errorCounts) count(err error) {
+	cause := "connection"
+	if code := sarama.KError(0); errors.As(err, &code) {
+		cause = strconv.Itoa(int(code))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.byCause == nil {
+		e.mu.byCause = map[string]int64{}
+	}
+	e.mu.byCause[cause]++
+}
+
+// Errors counts the failed fetches since the start by Kafka's error code in decimal, or "connection". Any goroutine may
+// call it.
+func (c *Consumer) Errors() map[string]int64 {
+	c.errors.mu.Lock()
+	defer c.errors.mu.Unlock()
+	return maps.Clone(c.errors.mu.byCause)
+}
+
+// askTimeout bounds questions to the brokers that keep a fetcher or the manager from their other partitions.
+const askTimeout = 10 * time.Second
+
+// gap finds out why an offset is not in a log: the topic is another one, or records are gone. Where the log holds the
+// offset after all, as a new leader may a moment later, the fetch is to be made again.
+func (c *Consumer) gap(ctx context.Context, p *partition) (kafka.Class, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := c.sameTopic(ctx, p); err != nil {
+		return kafka.Stop, err
+	}
 	tp := []kafka.TopicPartition{{Topic: p.topic, Partition: p.at.Partition}}
 	first, err := c.cluster.ListOffsets(ctx, tp, kafka.Earliest, sarama.ReadUncommitted)
 	end, endErr := c.cluster.ListOffsets(ctx, tp, kafka.Latest, sarama.ReadUncommitted)
 	if err = errors.Join(err, endErr); err != nil {
-		return fmt.Errorf("offset %d of %v is out of range; asking for the range: %w", p.next, tp[0], err)
+		return kafka.Stop, fmt.Errorf("offset %d of %v is out of range; asking for the range: %w", p.next, tp[0], err)
 	}
-	return &GapError{Source: p.source, Topic: p.topic, Partition: p.at.Partition, Wanted: p.next, First: first[tp[0]], End: end[tp[0]]}
+	if first[tp[0]] <= p.next && p.next <= end[tp[0]] {
+		return kafka.Retry, nil
+	}
+	return kafka.Stop, &GapError{Source: p.source, Topic: p.topic, Partition: p.at.Partition, Wanted: p.next, First: first[tp[0]], End: end[tp[0]]}
+}
+
+// sameTopic looks whether the topic of a partition is still the one that its position belongs to.
+func (c *Consumer) sameTopic(ctx context.Context, p *partition) error {
+	if err := c.cluster.Refresh(ctx, p.topic); err != nil {
+		return fmt.Errorf("offset %d of %s-%d is out of range; looking for the topic: %w", p.next, p.topic, p.at.Partition, err)
+	}
+	topic, err := c.cluster.Topic(ctx, p.topic)
+	if err != nil {
+		return err
+	}
+	if id := record.TopicID(topic.ID); id != p.start.TopicID {
+		return &RecreatedError{Source: p.source, Topic: p.topic, Partition: -1, Old: p.start.TopicID, New: id}
+	}
+	return nil
 }

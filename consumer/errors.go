@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weirstream/weir/record"
@@ -45,3 +46,31 @@ func (e *RecreatedError) Error() string {
 
 // OperatorDecides marks errors that no restart can mend.
 func (e *RecreatedError) OperatorDecides() bool { return true }
+
+// UnreadableError says that what a partition holds at an offset cannot be decoded, however often it is fetched.
+type UnreadableError struct {
+	Source, Topic string
+	Partition     int32
+	Offset        int64
+	Cause         error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("source %s: the record batch of %s-%d at offset %d cannot be read: %v", e.Source, e.Topic, e.Partition, e.Offset, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *UnreadableError) Unwrap() error { return e.Cause }
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *UnreadableError) OperatorDecides() bool { return true }
+
+// Causes of an UnreadableError beside those of the decoder.
+var (
+	errTooLarge = errors.New("it is larger than the largest fetch, or damaged")
+	errOld      = errors.New("it has the format of Kafka before 0.11; rewrite the topic")
+)
+
+func (p *partition) unreadable(cause error) error {
+	return &UnreadableError{Source: p.source, Topic: p.topic, Partition: p.at.Partition, Offset: p.next, Cause: cause}
+}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,12 +16,21 @@ type Lane struct {
 	// bytes counts the batches that wait and those that the subtask has not given back.
 	bytes atomic.Int64
 	size  atomic.Int64
-	mu    struct {
+	// out are the batches that the subtask has; they belong to its goroutine.
+	out []outstanding
+	mu  struct {
 		sync.Mutex
 		queue []*record.Batch
 		head  int
 		spare []*record.Batch
 	}
+}
+
+// outstanding is a polled batch as it was: operators replace its records and may change its size.
+type outstanding struct {
+	batch   *record.Batch
+	records []record.Record
+	bytes   int64
 }
 
 // spareBatches bounds the empty batches kept for reuse.
@@ -39,20 +49,34 @@ func (l *Lane) Poll() *record.Batch {
 		l.mu.queue, l.mu.head = l.mu.queue[:0], 0
 	}
 	l.size.Add(-1)
+	l.out = append(l.out, outstanding{b, b.Records, int64(b.Bytes)})
 	return b
 }
 
-// Release gives a batch back. Its records must not be used any more; the bytes that they refer to may be.
+// Release gives a batch back that came from Poll. Its records must not be used any more; the bytes that they refer to may be.
+// It belongs to the goroutine of the lane's subtask.
 func (l *Lane) Release(b *record.Batch) {
-	size := int64(b.Bytes)
+	at := slices.IndexFunc(l.out, func(o outstanding) bool { return o.batch == b })
+	if at < 0 {
+		return
+	}
+	o := l.out[at]
+	l.out = slices.Delete(l.out, at, at+1)
+	clear(o.records) // also those that an operator took out, lest a spare batch keep a response alive
 	b.Reset()
+	b.Records = o.records[:0]
+	l.giveBack(b)
+	if left := l.bytes.Add(-o.bytes); left < l.limit && left+o.bytes >= l.limit {
+		l.consumer.kickAll()
+	}
+}
+
+// giveBack keeps an empty batch for reuse.
+func (l *Lane) giveBack(b *record.Batch) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.mu.spare) < spareBatches {
 		l.mu.spare = append(l.mu.spare, b)
-	}
-	l.mu.Unlock()
-	if left := l.bytes.Add(-size); left < l.limit && left+size >= l.limit {
-		l.consumer.kickAll()
 	}
 }
 

@@ -116,7 +116,13 @@ func (c *Consumer) discover(ctx context.Context, source int32, s Source) error {
 	if len(added) == 0 {
 		return nil
 	}
-	starts, err := c.starts(ctx, s, added, kafka.Earliest)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	starts, err := c.starts(asking, s, added, kafka.Earliest)
+	if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		c.opts.Logger.Warn("new partitions have no leader yet, trying again", "source", s.Name, "topic", s.Topic, "partitions", added)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("source %s: new partitions: %w", s.Name, err)
 	}

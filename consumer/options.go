@@ -26,7 +26,8 @@ type Options struct {
 	Subtasks int
 	Owner    func(source, partition int32) int
 	Wake     func(subtask int)
-	// Prefetch bounds the memory of the batches that wait in one lane, in bytes. One fetch may go beyond it.
+	// Prefetch bounds the memory of the batches that wait in one lane, in bytes. One fetch may go beyond it, and batches that
+	// share a response with other lanes may keep four times their own size alive.
 	Prefetch int
 	// FetchBytes is what one fetch asks of a partition at most. A record batch larger than that is fetched all the same.
 	FetchBytes int32
@@ -43,6 +44,9 @@ const (
 	DefaultFetchBytes = 1 << 20
 	DefaultMaxWait    = 100 * time.Millisecond
 	DefaultDiscovery  = time.Minute
+	// pausedWait is the MaxWait while some partition is left out because its lane is full: once there is room, it must not wait
+	// for the others' data.
+	pausedWait = 5 * time.Millisecond
 	// maxFetchBytes bounds one response over all partitions, and the growth for a record batch that does not fit.
 	maxFetchBytes = 64 << 20
 	// batchRecords is the most records that are handed on at once: enough to spread the cost of a hand-over, few enough to

@@ -90,3 +90,10 @@ const (
 func (c Class) String() string {
 	return [...]string{"ok", "retry", "refresh", "fenced", "witness", "stop"}[c]
 }
+
+// Undecodable says that a response came whole and its content could not be decoded: damaged, or beyond the limit that
+// LimitBatches sets.
+func Undecodable(err error) bool {
+	var decoding sarama.PacketDecodingError
+	return errors.As(err, &decoding) || errors.Is(err, sarama.ErrDecompressedBatchTooLarge) || errors.Is(err, sarama.ErrInsufficientData)
+}

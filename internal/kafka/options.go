@@ -166,3 +166,7 @@ func (t TLS) config(host string) (*tls.Config, error) {
 	}
 	return conf, nil
 }
+
+// LimitBatches bounds what one compressed record batch may grow to, in bytes; without it a batch of a megabyte can become a
+// gigabyte. sarama has one limit for the whole process, so the process sets it once, at its start and before Open.
+func LimitBatches(bytes int32) { sarama.MaxDecompressedBatchSize = bytes }
