@@ -29,6 +29,8 @@ type gathering struct {
 	// identity is that of the last batch, sequence the one after it.
 	identity record.Identity
 	sequence int32
+	// listed says that the lane's filled has it.
+	listed bool
 }
 
 // period is the time of one transaction in one lane.
@@ -75,7 +77,10 @@ func (l *Lane) Write(output int, records []record.Record) error {
 		}
 		if g.slab == nil {
 			g.slab = l.writer.takeSlab()
-			l.filled = append(l.filled, g)
+			if !g.listed {
+				g.listed = true
+				l.filled = append(l.filled, g)
+			}
 		}
 		g.slab.add(r)
 		held += int64(cost)
@@ -87,6 +92,7 @@ func (l *Lane) Write(output int, records []record.Record) error {
 // Flush sends what is gathered: the subtask has nothing else to do.
 func (l *Lane) Flush() {
 	for _, g := range l.filled {
+		g.listed = false
 		if g.slab != nil {
 			if err := l.seal(g); err != nil {
 				l.writer.fail(err)

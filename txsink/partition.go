@@ -41,6 +41,8 @@ type queue struct {
 	sent     int
 	inFlight int
 	failed   bool
+	// stopped is set by a fatal answer: nothing is sent any more, the attempt is about to end.
+	stopped bool
 	// notBefore is when the next try may be made after a failure.
 	notBefore time.Time
 }
@@ -49,6 +51,9 @@ func (q *queue) push(b *batch) { q.batches = append(q.batches, b) }
 
 // next returns the batch to send now and counts it as sent, or nil.
 func (q *queue) next(now time.Time) *batch {
+	if q.stopped {
+		return nil
+	}
 	if q.failed {
 		if q.inFlight > 0 || now.Before(q.notBefore) {
 			return nil
@@ -99,8 +104,15 @@ func (q *queue) answer(b *batch, err error) (v verdict, acked []*batch) {
 	case behind && hasCode(err, sarama.ErrOutOfOrderSequenceNumber): // the one before it is missing, and will be sent again
 		return again, nil
 	default:
+		q.stopped = true
 		return fatal, nil
 	}
+}
+
+// resumes returns when a partition that has failed may go on: never (false) while something is in flight, whose answer will
+// ask again, or once it is stopped.
+func (q *queue) resumes() (at time.Time, ok bool) {
+	return q.notBefore, q.failed && !q.stopped && q.inFlight == 0
 }
 
 // pop removes the batches from the front that are acknowledged.

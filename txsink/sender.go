@@ -87,8 +87,8 @@ func (s *sender) collect(now time.Time) (*sarama.ProduceRequest, []sending, time
 		}
 		b := p.queue.next(now)
 		if b == nil {
-			if pause := p.queue.notBefore.Sub(now); p.queue.failed && p.queue.inFlight == 0 && (wait == 0 || pause < wait) {
-				wait = max(pause, time.Millisecond)
+			if at, ok := p.queue.resumes(); ok && (wait == 0 || at.Sub(now) < wait) {
+				wait = max(at.Sub(now), time.Millisecond)
 			}
 			continue
 		}
@@ -166,7 +166,7 @@ func (s *sender) drop() {
 func (s *sender) failed(sent []sending, err error) {
 	for _, x := range sent {
 		s.writer.stats.retry(err)
-		s.writer.answered(x.partition, x.batch, -1, err)
+		s.writer.answered(x.partition, x.batch, outcome{offset: -1, err: err})
 	}
 }
 
@@ -175,13 +175,13 @@ func (s *sender) answered(sent []sending, resp *sarama.ProduceResponse) {
 		block := resp.GetBlock(x.partition.tp.Topic, x.partition.tp.Partition)
 		switch {
 		case block == nil:
-			s.writer.answered(x.partition, x.batch, -1, errNoAnswer)
+			s.writer.answered(x.partition, x.batch, outcome{offset: -1, err: errNoAnswer})
 		case block.Err != sarama.ErrNoError:
 			err := &kafka.Error{Op: "produce", Code: block.Err}
 			s.writer.stats.retry(err)
-			s.writer.answered(x.partition, x.batch, -1, err)
+			s.writer.answered(x.partition, x.batch, outcome{-1, err, s.writer.cluster.Learn(x.partition.tp, resp)})
 		default:
-			s.writer.answered(x.partition, x.batch, block.Offset, nil)
+			s.writer.answered(x.partition, x.batch, outcome{offset: block.Offset})
 		}
 	}
 }

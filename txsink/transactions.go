@@ -2,7 +2,6 @@ package txsink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -16,9 +15,6 @@ import (
 	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
-
-// ErrUndecided says that no answer tells whether a transaction was committed; the ledger does, after a fence.
-var ErrUndecided = errors.New("Kafka's answer does not tell whether the transaction was committed")
 
 // TransactionOptions are what the transactions of a job are made from.
 type TransactionOptions struct {

@@ -2,7 +2,6 @@ package txsink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -15,9 +14,6 @@ import (
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
 )
-
-// ErrFenced says that another instance has taken the transaction over: this attempt is stale.
-var ErrFenced = errors.New("the transaction was taken over by a newer attempt")
 
 // Output is a topic to write.
 type Output struct {
@@ -80,13 +76,15 @@ type Writer struct {
 	lanes   []*Lane
 	parts   []*partition
 	failure chan error
-	// lost tells the manager that a partition needs a look for its leader.
+	// lost tells the manager that a partition needs a sender.
 	lost  chan struct{}
 	slabs sync.Pool
 	stats WriterStats
-	mu    sync.Mutex // guards the queues of the partitions, the periods and the senders
+	mu    sync.Mutex // guards the queues of the partitions, the periods, the senders and stale
 	// senders, by address of the broker.
 	senders map[string]*sender
+	// stale says that the manager should ask for metadata: no broker has named the new leader by itself.
+	stale bool
 }
 
 // partition is one output partition, guarded by the writer's lock.
@@ -180,6 +178,9 @@ func (w *Writer) manage(ctx context.Context, g *errgroup.Group) error {
 			return context.Cause(ctx)
 		case <-again:
 		case <-w.lost:
+			if !w.takeStale() {
+				continue
+			}
 		}
 		if err := w.cluster.Refresh(ctx, w.topics()...); err != nil && ctx.Err() == nil {
 			if kafka.Permanent(err) {
@@ -188,6 +189,14 @@ func (w *Writer) manage(ctx context.Context, g *errgroup.Group) error {
 			w.opts.Logger.Warn("metadata of the outputs is not to be had, trying again", "error", err)
 		}
 	}
+}
+
+func (w *Writer) takeStale() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stale := w.stale
+	w.stale = false
+	return stale
 }
 
 func (w *Writer) topics() []string {
@@ -247,15 +256,23 @@ const (
 	pauseSpread = 15 * time.Millisecond
 )
 
+// outcome is what came of sending one batch: the offset of its first record, or an error.
+type outcome struct {
+	offset int64
+	err    error
+	// hinted says that a refusal named the new leader, and the cluster's metadata has it.
+	hinted bool
+}
+
 // answered takes the outcome of one batch.
-func (w *Writer) answered(p *partition, b *batch, offset int64, err error) {
+func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	w.mu.Lock()
-	v, acked := p.queue.answer(b, err)
+	v, acked := p.queue.answer(b, o.err)
 	var settled []record.CheckpointID
 	switch v {
 	case written:
-		if offset >= 0 {
-			p.last[b.identity] = max(p.last[b.identity], offset+int64(b.wire.LastOffsetDelta))
+		if o.offset >= 0 {
+			p.last[b.identity] = max(p.last[b.identity], o.offset+int64(b.wire.LastOffsetDelta))
 		}
 		for _, a := range acked {
 			a.period.open--
@@ -263,26 +280,21 @@ func (w *Writer) answered(p *partition, b *batch, offset int64, err error) {
 		settled = b.period.lane.settle()
 	case refresh:
 		p.sender = nil
+		w.stale = w.stale || !o.hinted
 		w.look()
 	}
 	if v == again || v == refresh {
 		p.queue.notBefore = time.Now().Add(pauseMin + rand.N(pauseSpread))
 	}
+	if p.sender != nil {
+		p.sender.kick() // not only the one that asked: the partition may have moved to another broker in the meantime
+	}
 	w.mu.Unlock()
 	if v == fatal {
-		w.fail(explain(p, b, err))
+		w.fail(explain(p, b, o.err))
 	}
 	w.recycle(p, b.period.lane, acked)
 	b.period.lane.report(settled)
-}
-
-// explain puts the end of an attempt into words.
-func explain(p *partition, b *batch, err error) error {
-	if kafka.Classify(kafka.ProduceBatch, err) == kafka.Fenced {
-		return fmt.Errorf("write to %v: %w: %w", p.tp, ErrFenced, err)
-	}
-	return fmt.Errorf("write to %v, %d records of %d bytes, the first one the result of offset %d of partition %d: %w",
-		p.tp, len(b.slab.records), b.slab.bytes, b.slab.source.Offset, b.slab.source.Partition, err)
 }
 
 // recycle frees what acknowledged batches held.
@@ -307,7 +319,7 @@ func (w *Writer) takeSlab() *slab {
 	return new(slab)
 }
 
-// look asks the manager to look for leaders.
+// look asks the manager to find senders for the partitions without one.
 func (w *Writer) look() {
 	select {
 	case w.lost <- struct{}{}:

@@ -1,0 +1,56 @@
+package txsink
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/IBM/sarama"
+
+	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/record"
+)
+
+// ErrFenced says that another instance has taken the transaction over: this attempt is stale.
+var ErrFenced = errors.New("the transaction was taken over by a newer attempt")
+
+// ErrUndecided says that no answer tells whether a transaction was committed; the ledger does, after a fence.
+var ErrUndecided = errors.New("Kafka's answer does not tell whether the transaction was committed")
+
+// TooLargeError is a batch that the topic does not take. Another attempt would come to the same record.
+type TooLargeError struct {
+	Topic          string
+	Partition      int32
+	Records, Bytes int
+	// Origin is the input record that the first result of the batch came from.
+	Origin record.Record
+	Cause  error
+}
+
+func (e *TooLargeError) Error() string {
+	if e.Records == 1 {
+		return fmt.Sprintf("the result of offset %d of input partition %d takes %d bytes, more than partition %d of %s allows: "+
+			"raise max.message.bytes of the topic, or make the result smaller (%v)",
+			e.Origin.Offset, e.Origin.Partition, e.Bytes, e.Partition, e.Topic, e.Cause)
+	}
+	return fmt.Sprintf("a batch of %d records takes %d bytes, more than partition %d of %s allows: "+
+		"lower kafka.batch_bytes, or raise max.message.bytes of the topic (%v)", e.Records, e.Bytes, e.Partition, e.Topic, e.Cause)
+}
+
+// Unwrap returns the broker's answer.
+func (e *TooLargeError) Unwrap() error { return e.Cause }
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *TooLargeError) OperatorDecides() bool { return true }
+
+// explain puts the end of an attempt into words.
+func explain(p *partition, b *batch, err error) error {
+	origin := b.slab.source
+	switch {
+	case kafka.Classify(kafka.ProduceBatch, err) == kafka.Fenced:
+		return fmt.Errorf("write to %v: %w: %w", p.tp, ErrFenced, err)
+	case hasCode(err, sarama.ErrMessageSizeTooLarge), hasCode(err, sarama.ErrMessageSetSizeTooLarge):
+		return &TooLargeError{p.tp.Topic, p.tp.Partition, len(b.slab.records), b.slab.bytes, origin, err}
+	}
+	return fmt.Errorf("write to %v, %d records of %d bytes, the first one the result of offset %d of partition %d: %w",
+		p.tp, len(b.slab.records), b.slab.bytes, origin.Offset, origin.Partition, err)
+}
