@@ -16,6 +16,23 @@ var ErrFenced = errors.New("the transaction was taken over by a newer attempt")
 // ErrUndecided says that no answer tells whether a transaction was committed; the ledger does, after a fence.
 var ErrUndecided = errors.New("Kafka's answer does not tell whether the transaction was committed")
 
+// LedgerError says that the ledger does not tell what was committed. Going on would lose or repeat results.
+type LedgerError struct {
+	Topic string
+	Cause error
+}
+
+func (e *LedgerError) Error() string { return fmt.Sprintf("ledger %s: %v", e.Topic, e.Cause) }
+
+// Unwrap returns the cause.
+func (e *LedgerError) Unwrap() error { return e.Cause }
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *LedgerError) OperatorDecides() bool { return true }
+
+var errLostMarker = errors.New("a transaction was ended without its marker here, which brokers of version 4.3 can do (KAFKA-20734); " +
+	"find out from the outputs whether it is committed, and end it so with kafka-transactions.sh")
+
 // TooLargeError is a batch that the topic does not take. Another attempt would come to the same record.
 type TooLargeError struct {
 	Topic          string

@@ -147,30 +147,38 @@ func (t *Transactions) onceOnLedger(ctx context.Context, op string, request func
 // its marker.
 const ledgerStep = 4096
 
-// lastWitness returns the last witness of the job below offset end, nil where there is none.
-func (t *Transactions) lastWitness(ctx context.Context, end int64) (*Witness, error) {
+// ledgerView is what a read of the ledger shows.
+type ledgerView struct {
+	// last is the last witness of the job, nil where there is none.
+	last *Witness
+	// committed are the identities of all witnesses read: the last one's, and those of before that are not compacted yet.
+	committed map[record.Identity]bool
+}
+
+// lastWitness reads the ledger below offset end, back to the last witness at least.
+func (t *Transactions) lastWitness(ctx context.Context, end int64) (ledgerView, error) {
 	tp := kafka.TopicPartition{Topic: t.opts.Ledger}
 	starts, err := t.cluster.ListOffsets(ctx, []kafka.TopicPartition{tp}, kafka.Earliest, sarama.ReadUncommitted)
 	if err != nil {
-		return nil, err
+		return ledgerView{}, err
 	}
 	for step := int64(ledgerStep); ; step *= 8 {
 		from := max(starts[tp], end-step)
-		w, err := t.scan(ctx, from, end)
-		if w != nil || err != nil || from == starts[tp] {
-			return w, err
+		v, err := t.scan(ctx, from, end)
+		if v.last != nil || err != nil || from == starts[tp] {
+			return v, err
 		}
 	}
 }
 
-// scan reads the ledger from one offset until its position reaches end, and returns the last witness of the job. It waits
-// for the last stable offset to get there.
-func (t *Transactions) scan(ctx context.Context, from, end int64) (last *Witness, err error) {
+// scan reads the ledger from one offset until its position reaches end. It waits for the last stable offset to get there.
+func (t *Transactions) scan(ctx context.Context, from, end int64) (ledgerView, error) {
+	v := ledgerView{committed: map[record.Identity]bool{}}
 	var filter kafka.CommittedFilter
 	for from < end {
 		block, err := t.fetchLedger(ctx, from)
 		if err != nil {
-			return nil, err
+			return ledgerView{}, err
 		}
 		filter.Reset(block.AbortedTransactions)
 		for _, set := range block.RecordsSet {
@@ -179,18 +187,18 @@ func (t *Transactions) scan(ctx context.Context, from, end int64) (last *Witness
 				break
 			}
 			if filter.Accept(b) {
-				if last, err = t.latest(last, b, from, end); err != nil {
-					return nil, err
+				if err := t.view(&v, b, from, end); err != nil {
+					return ledgerView{}, err
 				}
 			}
 			from = max(from, b.LastOffset()+1)
 		}
 	}
-	return last, nil
+	return v, nil
 }
 
-// latest returns the last witness of the job among b's records from one offset on and below another, or the one before.
-func (t *Transactions) latest(last *Witness, b *sarama.RecordBatch, from, end int64) (*Witness, error) {
+// view adds the job's witnesses among b's records from one offset on and below another.
+func (t *Transactions) view(v *ledgerView, b *sarama.RecordBatch, from, end int64) error {
 	for _, r := range b.Records {
 		offset := b.FirstOffset + r.OffsetDelta
 		if offset < from || offset >= end || string(r.Key) != t.opts.Job || r.Value == nil {
@@ -198,11 +206,12 @@ func (t *Transactions) latest(last *Witness, b *sarama.RecordBatch, from, end in
 		}
 		w, err := decodeWitness(r.Value)
 		if err != nil {
-			return nil, fmt.Errorf("%s at offset %d: %w", t.opts.Ledger, offset, err)
+			return fmt.Errorf("%s at offset %d: %w", t.opts.Ledger, offset, err)
 		}
-		last = &w
+		v.last = &w
+		v.committed[w.Identity] = true
 	}
-	return last, nil
+	return nil
 }
 
 const (

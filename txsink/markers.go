@@ -123,9 +123,9 @@ func (t *Transactions) repairOne(ctx context.Context, s *slot, p kafka.TopicPart
 }
 
 func (t *Transactions) slotOfProducer(pid int64) *slot {
-	for i := range t.slots {
-		if t.slots[i].last.ProducerID == pid {
-			return &t.slots[i]
+	for _, s := range t.all() {
+		if s.last.ProducerID == pid {
+			return s
 		}
 	}
 	return nil

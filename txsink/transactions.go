@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +41,9 @@ type Transactions struct {
 	cluster *kafka.Cluster
 	opts    TransactionOptions
 	slots   []slot
-	group   *kafka.Coordinator
+	// strays are ids of the job beyond its slots, left by a run that had more of them. They are only fenced.
+	strays []*slot
+	group  *kafka.Coordinator
 	// groupTaken is set once it was said that the group has members of its own.
 	groupTaken atomic.Bool
 	// partitions are all that belong to a transaction: the outputs' and the ledger.
@@ -72,7 +75,7 @@ func NewTransactions(cluster *kafka.Cluster, o TransactionOptions) *Transactions
 		if planted.Is(planted.IgnoreFencing) {
 			id += fmt.Sprintf("-%d", time.Now().UnixNano())
 		}
-		t.slots = append(t.slots, slot{id: id, coordinator: cluster.TransactionCoordinator(id), witness: -1})
+		t.slots = append(t.slots, t.newSlot(id))
 	}
 	for _, out := range o.Outputs {
 		for p := range out.Partitions {
@@ -81,6 +84,19 @@ func NewTransactions(cluster *kafka.Cluster, o TransactionOptions) *Transactions
 	}
 	t.partitions = append(t.partitions, kafka.TopicPartition{Topic: o.Ledger})
 	return t
+}
+
+func (t *Transactions) newSlot(id string) slot {
+	return slot{id: id, coordinator: t.cluster.TransactionCoordinator(id), witness: -1}
+}
+
+// all returns the slots and the strays.
+func (t *Transactions) all() []*slot {
+	all := slices.Clone(t.strays)
+	for i := range t.slots {
+		all = append(all, &t.slots[i])
+	}
+	return all
 }
 
 func (t *Transactions) tried(err error) {
@@ -190,9 +206,9 @@ func (t *Transactions) Commit(ctx context.Context, p barrier.Permit, w Witness) 
 }
 
 func (t *Transactions) slotOf(id record.Identity) *slot {
-	for i := range t.slots {
-		if t.slots[i].id == id.TransactionalID {
-			return &t.slots[i]
+	for _, s := range t.all() {
+		if s.id == id.TransactionalID {
+			return s
 		}
 	}
 	return nil
