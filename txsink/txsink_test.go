@@ -26,17 +26,25 @@ type stand struct {
 	lane    *txsink.Lane
 	txns    *txsink.Transactions
 	acked   chan record.CheckpointID
-	end     context.CancelFunc
-	done    chan error
+	// slots is the number of transactional ids of the next attempt.
+	slots int
+	end   context.CancelFunc
+	done  chan error
 }
 
 func newStand(t *testing.T, e *kafkatest.Endpoint) *stand {
 	t.Helper()
-	s := &stand{t: t, e: e, ledger: e.CreateTopic("ledger", 1)}
+	return newStandAt(t, e, e.Brokers())
+}
+
+// newStandAt reaches the brokers at other addresses than the test itself.
+func newStandAt(t *testing.T, e *kafkatest.Endpoint, brokers []string) *stand {
+	t.Helper()
+	s := &stand{t: t, e: e, slots: 2, ledger: e.CreateTopic("ledger", 1)}
 	for _, n := range []int{3, 2} {
 		s.outputs = append(s.outputs, txsink.Output{Topic: e.CreateTopic("out", n), Partitions: int32(n)})
 	}
-	c, err := kafka.Open(t.Context(), kafka.Options{Brokers: e.Brokers()}, s.ledger, s.outputs[0].Topic, s.outputs[1].Topic)
+	c, err := kafka.Open(t.Context(), kafka.Options{Brokers: brokers}, s.ledger, s.outputs[0].Topic, s.outputs[1].Topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +64,7 @@ func (s *stand) attempt(prepared ...txsink.Witness) *txsink.Witness {
 	})
 	s.lane = s.writer.Lane(0)
 	s.txns = txsink.NewTransactions(s.cluster, txsink.TransactionOptions{
-		Job: s.ledger + "-job", Slots: 2, Outputs: s.outputs, Ledger: s.ledger, Group: s.ledger + "-group",
+		Job: s.job(), Slots: s.slots, Outputs: s.outputs, Ledger: s.ledger, Group: s.ledger + "-group",
 		Timeout: time.Minute, LastOffsets: s.writer.LastOffsets,
 	})
 	last, err := s.txns.Recover(s.t.Context(), prepared)
@@ -75,6 +83,8 @@ func (s *stand) attempt(prepared ...txsink.Witness) *txsink.Witness {
 	s.done = done
 	return last
 }
+
+func (s *stand) job() string { return s.ledger + "-job" }
 
 func (s *stand) open(slot int) record.Identity {
 	s.t.Helper()
