@@ -13,3 +13,5 @@ func TestTransactionsOnKafka(t *testing.T) { acceptTransactions(t, kafkatest.Sta
 func TestTransactionsOnThreeNodes(t *testing.T) {
 	acceptTransactions(t, kafkatest.Start(t, kafkatest.Nodes(3)).Endpoint)
 }
+
+func TestAdministrationOnKafka(t *testing.T) { acceptAdministration(t, kafkatest.Start(t).Endpoint) }
