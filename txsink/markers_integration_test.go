@@ -1,0 +1,259 @@
+//go:build integration
+
+package txsink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/tests/kafkatest"
+)
+
+// leaderless is a job whose output has one replica, on a node that does not coordinate its transactions.
+type leaderless struct {
+	t       *testing.T
+	c       *kafkatest.Cluster
+	cluster *kafka.Cluster
+	out     string
+	ledger  string
+	job     string
+	node    int
+	writer  *Writer
+	txns    *Transactions
+	acked   chan record.CheckpointID
+}
+
+func newLeaderless(t *testing.T, c *kafkatest.Cluster) *leaderless {
+	l := &leaderless{t: t, c: c, out: c.CreateTopic("out", 1, "replication=1"), ledger: c.CreateTopic("ledger", 1)}
+	l.node = c.Leader(l.out, 0)
+	var err error
+	if l.cluster, err = kafka.Open(t.Context(), kafka.Options{Brokers: c.Brokers()}, l.out, l.ledger); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.cluster.Close)
+	l.chooseJob()
+	l.acked = make(chan record.CheckpointID, 10)
+	l.writer = NewWriter(l.cluster, WriterOptions{
+		Outputs: l.outputs(), Subtasks: 1, Wake: func(int) {}, Transactional: true,
+		Acked: func(_ int, n record.CheckpointID) { l.acked <- n },
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.writer.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	l.txns = l.transactions()
+	l.recover(nil)
+	return l
+}
+
+func (l *leaderless) outputs() []Output { return []Output{{Topic: l.out, Partitions: 1}} }
+
+// chooseJob finds a name whose ids are coordinated elsewhere: the coordinator must live for the marker to be skipped.
+func (l *leaderless) chooseJob() {
+	for i := range 100 {
+		l.job = fmt.Sprintf("%s-job%d", l.out, i)
+		elsewhere := true
+		for slot := range 2 {
+			var addr string
+			l.c.Until("coordinator", func(ctx context.Context) error {
+				id := fmt.Sprintf("%s-%d", l.job, slot)
+				return l.cluster.TransactionCoordinator(id).Do(ctx, kafka.FindCoordinator, "find it", nil, func(b *sarama.Broker) (sarama.KError, error) {
+					addr = b.Addr()
+					return sarama.ErrNoError, nil
+				})
+			})
+			elsewhere = elsewhere && addr != l.c.Addr(l.node)
+		}
+		if elsewhere {
+			return
+		}
+	}
+	l.t.Fatal("all ids are coordinated by the output's node")
+}
+
+func (l *leaderless) transactions() *Transactions {
+	return NewTransactions(l.cluster, TransactionOptions{
+		Job: l.job, Slots: 2, Outputs: l.outputs(), Ledger: l.ledger, Timeout: time.Minute, LastOffsets: l.writer.LastOffsets,
+	})
+}
+
+func (l *leaderless) recover(prepared []Witness) *Witness {
+	l.t.Helper()
+	w, err := l.txns.Recover(l.t.Context(), prepared)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return w
+}
+
+// written opens a transaction and writes one acknowledged record into it.
+func (l *leaderless) written() record.Identity {
+	l.t.Helper()
+	id, err := l.txns.Open(l.t.Context(), 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	lane := l.writer.Lane(0)
+	lane.Begin(id)
+	if err := lane.Write(0, []record.Record{{Value: []byte("result")}}); err != nil {
+		l.t.Fatal(err)
+	}
+	lane.Barrier(1, record.Identity{})
+	select {
+	case <-l.acked:
+	case <-time.After(kafkatest.Patience):
+		l.t.Fatal("not acknowledged")
+	}
+	return id
+}
+
+// lose kills the output's node and waits until the cluster knows that the partition has no leader.
+func (l *leaderless) lose() {
+	l.t.Helper()
+	l.c.Kill(l.node)
+	l.c.Until("the partition without a leader", func(ctx context.Context) error {
+		if err := l.cluster.Refresh(ctx, l.out); err != nil {
+			return err
+		}
+		if _, _, err := l.cluster.Leader(l.out, 0); !errors.Is(err, kafka.ErrNoLeader) {
+			return fmt.Errorf("it still has one: %w", err)
+		}
+		return nil
+	})
+}
+
+// commitWithoutMarker commits although the partition has no leader, which Commit would not do.
+func (l *leaderless) commitWithoutMarker(id record.Identity) Witness {
+	l.t.Helper()
+	w := Witness{Job: l.job, Checkpoint: 1, Identity: id, Manifest: record.Blob{Name: "chk-1", SHA256: "00"}}
+	s := &l.txns.slots[0]
+	var err error
+	if s.witness, err = l.txns.writeWitness(l.t.Context(), w); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.txns.end(l.t.Context(), s, id, true); err != nil {
+		l.t.Fatal(err)
+	}
+	l.awaitEnd(id)
+	return w
+}
+
+// awaitEnd waits until the coordinator has closed the transaction, with or without a marker.
+func (l *leaderless) awaitEnd(id record.Identity) {
+	l.t.Helper()
+	l.c.Until("the end of the transaction", func(ctx context.Context) error {
+		states, err := l.txns.States(ctx)
+		if err == nil && (states[0].State == "Ongoing" || len(states[0].Partitions) > 0) {
+			err = fmt.Errorf("%v: state %+v", id, states[0])
+		}
+		return err
+	})
+}
+
+// wantStuck checks that the fault was there to be repaired.
+func (l *leaderless) wantStuck() {
+	l.t.Helper()
+	if o := l.c.Offsets(l.out)[0]; o.LastStable == o.High {
+		l.t.Skipf("this broker has written the marker all the same: %+v", o)
+	}
+}
+
+func (l *leaderless) wantCommitted(n int) {
+	l.t.Helper()
+	if got := l.c.ReadCommitted(l.out); len(got) != n {
+		l.t.Errorf("%d records are visible, want %d", len(got), n)
+	}
+}
+
+func TestRule16AMarkerThatAPartitionWithoutLeaderMissedIsWritten(t *testing.T) {
+	c := kafkatest.Start(t, kafkatest.Nodes(3))
+	t.Run("ReleaseRepairsACommit", func(t *testing.T) {
+		l := newLeaderless(t, c)
+		id := l.written()
+		l.lose()
+		l.commitWithoutMarker(id)
+		c.Restart(l.node)
+		l.wantStuck()
+		if err := l.txns.Release(t.Context(), 0, id); err != nil {
+			t.Fatal(err)
+		}
+		l.wantCommitted(1)
+	})
+	t.Run("RecoveryRepairsACommit", func(t *testing.T) {
+		l := newLeaderless(t, c)
+		id := l.written()
+		l.lose()
+		l.commitWithoutMarker(id)
+		c.Restart(l.node)
+		l.wantStuck()
+		l.txns = l.transactions()
+		if w := l.recover(nil); w == nil || w.Checkpoint != 1 {
+			t.Errorf("last witness %+v", w)
+		}
+		l.wantCommitted(1)
+	})
+	t.Run("RecoveryRepairsAnAbort", func(t *testing.T) {
+		l := newLeaderless(t, c)
+		id := l.written()
+		l.lose()
+		if err := l.txns.Abort(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		l.awaitEnd(id)
+		c.Restart(l.node)
+		l.wantStuck()
+		l.txns = l.transactions()
+		if w := l.recover(nil); w != nil {
+			t.Errorf("last witness %+v", w)
+		}
+		l.wantCommitted(0)
+	})
+}
+
+func TestRule17OnKafkaACommitWaitsForTheLeader(t *testing.T) {
+	c := kafkatest.Start(t, kafkatest.Nodes(3))
+	l := newLeaderless(t, c)
+	id := l.written()
+	l.lose()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	w := Witness{Manifest: record.Blob{Name: "chk-1", SHA256: "00"}}
+	if err := l.txns.Commit(ctx, permitFor(t, 1, id), w); !errors.Is(err, kafka.ErrNoLeader) {
+		t.Fatalf("a commit without a leader: %v", err)
+	}
+	c.Restart(l.node)
+	if err := l.txns.Commit(t.Context(), permitFor(t, 1, id), w); err != nil {
+		t.Fatal(err)
+	}
+	l.wantCommitted(1)
+}
+
+// permitFor takes a coordinator core through one checkpoint, the only way to get a permit.
+func permitFor(t *testing.T, n record.CheckpointID, id record.Identity) barrier.Permit {
+	t.Helper()
+	core, err := barrier.NewCoordinator(barrier.CoordinatorOptions{Subtasks: 1, Next: n, Slots: 2, MaxInFlight: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []barrier.Event{
+		barrier.Begin{}, barrier.TransactionOpened{Slot: 0, Identity: id},
+		barrier.TransactionOpened{Slot: 1, Identity: record.Identity{TransactionalID: "other"}}, barrier.IntervalElapsed{},
+		barrier.Acknowledged{Checkpoint: n}, barrier.Prepared{Checkpoint: n},
+	} {
+		for _, a := range core.Step(e) {
+			if commit, ok := a.(barrier.Commit); ok {
+				return commit.Permit
+			}
+		}
+	}
+	t.Fatal("no permit")
+	return barrier.Permit{}
+}
