@@ -32,14 +32,12 @@ type leaderless struct {
 }
 
 func newLeaderless(t *testing.T, c *kafkatest.Cluster) *leaderless {
-	l := &leaderless{t: t, c: c, out: c.CreateTopic("out", 1, "replication=1"), ledger: c.CreateTopic("ledger", 1)}
-	l.node = c.Leader(l.out, 0)
-	var err error
-	if l.cluster, err = kafka.Open(t.Context(), kafka.Options{Brokers: c.Brokers()}, l.out, l.ledger); err != nil {
-		t.Fatal(err)
+	l := &leaderless{t: t, c: c, ledger: c.CreateTopic("ledger", 1)}
+	for l.out == "" || !l.chooseJob() { // after some restarts one node may coordinate everything
+		l.out = c.CreateTopic("out", 1, "replication=1")
+		l.node = c.Leader(l.out, 0)
+		l.open()
 	}
-	t.Cleanup(l.cluster.Close)
-	l.chooseJob()
 	l.acked = make(chan record.CheckpointID, 10)
 	l.writer = NewWriter(l.cluster, WriterOptions{
 		Outputs: l.outputs(), Subtasks: 1, Wake: func(int) {}, Transactional: true,
@@ -56,27 +54,39 @@ func newLeaderless(t *testing.T, c *kafkatest.Cluster) *leaderless {
 
 func (l *leaderless) outputs() []Output { return []Output{{Topic: l.out, Partitions: 1}} }
 
+// open connects, which a node that has not heard of the new topics yet refuses.
+func (l *leaderless) open() {
+	l.t.Helper()
+	l.c.Until("the topics on every node", func(ctx context.Context) (err error) {
+		l.cluster, err = kafka.Open(ctx, kafka.Options{Brokers: l.c.Brokers()}, l.out, l.ledger)
+		return err
+	})
+	l.t.Cleanup(l.cluster.Close)
+}
+
 // chooseJob finds a name whose ids are coordinated elsewhere: the coordinator must live for the marker to be skipped.
-func (l *leaderless) chooseJob() {
-	for i := range 100 {
+func (l *leaderless) chooseJob() bool {
+	for i := range 30 {
 		l.job = fmt.Sprintf("%s-job%d", l.out, i)
-		elsewhere := true
-		for slot := range 2 {
-			var addr string
-			l.c.Until("coordinator", func(ctx context.Context) error {
-				id := fmt.Sprintf("%s-%d", l.job, slot)
-				return l.cluster.TransactionCoordinator(id).Do(ctx, kafka.FindCoordinator, "find it", nil, func(b *sarama.Broker) (sarama.KError, error) {
-					addr = b.Addr()
-					return sarama.ErrNoError, nil
-				})
-			})
-			elsewhere = elsewhere && addr != l.c.Addr(l.node)
-		}
-		if elsewhere {
-			return
+		if l.coordinator(0) != l.c.Addr(l.node) && l.coordinator(1) != l.c.Addr(l.node) {
+			return true
 		}
 	}
-	l.t.Fatal("all ids are coordinated by the output's node")
+	return false
+}
+
+// coordinator is the address of that of a slot.
+func (l *leaderless) coordinator(slot int) (addr string) {
+	l.t.Helper()
+	id := fmt.Sprintf("%s-%d", l.job, slot)
+	l.c.Until("the coordinator of "+id, func(ctx context.Context) error {
+		find := l.cluster.TransactionCoordinator(id)
+		return find.Do(ctx, kafka.FindCoordinator, "find it", nil, func(b *sarama.Broker) (sarama.KError, error) {
+			addr = b.Addr()
+			return sarama.ErrNoError, nil
+		})
+	})
+	return addr
 }
 
 func (l *leaderless) transactions() *Transactions {
