@@ -24,6 +24,7 @@ type attempt struct {
 	job         *Job
 	number      record.Attempt
 	run         string
+	partitions  topology.Partitions
 	plan        *topology.Plan
 	base        base
 	wakers      []task.Waker
@@ -41,12 +42,10 @@ type attempt struct {
 // newAttempt recovers and restores. What it opened is closed by close, also after an error.
 func (j *Job) newAttempt(ctx context.Context) (*attempt, error) {
 	a := &attempt{job: j, began: time.Now()}
-	plan, err := j.layOut(ctx)
-	if err != nil {
+	if err := a.layOut(ctx); err != nil {
 		return a, err
 	}
-	a.plan = plan
-	a.wakers = make([]task.Waker, plan.Subtasks)
+	a.wakers = make([]task.Waker, a.plan.Subtasks)
 	for i := range a.wakers {
 		a.wakers[i] = task.NewWaker()
 	}
@@ -58,16 +57,17 @@ func (j *Job) newAttempt(ctx context.Context) (*attempt, error) {
 }
 
 // layOut asks for the partition counts and makes the plan.
-func (j *Job) layOut(ctx context.Context) (*topology.Plan, error) {
-	partitions := topology.Partitions{}
-	for _, name := range j.settings.topics() {
-		t, err := j.cluster.Topic(ctx, name)
+func (a *attempt) layOut(ctx context.Context) (err error) {
+	a.partitions = topology.Partitions{}
+	for _, name := range a.job.settings.topics() {
+		t, err := a.job.cluster.Topic(ctx, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		partitions[name] = len(t.Partitions)
+		a.partitions[name] = len(t.Partitions)
 	}
-	return topology.NewPlan(j.settings.Graph, partitions, j.settings.Subtasks)
+	a.plan, err = topology.NewPlan(a.job.settings.Graph, a.partitions, a.job.settings.Subtasks)
+	return err
 }
 
 func (a *attempt) wake(subtask int) { a.wakers[subtask].Wake() }

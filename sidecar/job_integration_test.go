@@ -9,3 +9,7 @@ import (
 )
 
 func TestJobOnKafka(t *testing.T) { acceptJob(t, kafkatest.Start(t).Endpoint) }
+
+func TestFault35NewPartitionsOnKafka(t *testing.T) {
+	acceptNewPartitions(t, kafkatest.Start(t).Endpoint)
+}

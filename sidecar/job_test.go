@@ -24,14 +24,16 @@ type bench struct {
 	in, counts, copies string
 	settings           sidecar.Settings
 	produced           int
-	job                *sidecar.Job
-	done               chan error
-	cancel             context.CancelFunc
+	// partitions of the input that are written to.
+	partitions int
+	job        *sidecar.Job
+	done       chan error
+	cancel     context.CancelFunc
 }
 
 func newBench(t *testing.T, e *kafkatest.Endpoint, backend statestore.Backend) *bench {
 	t.Helper()
-	b := &bench{t: t, e: e, in: e.CreateTopic("in", 4), counts: e.CreateTopic("counts", 4), copies: e.CreateTopic("copies", 2)}
+	b := &bench{t: t, e: e, partitions: 4, in: e.CreateTopic("in", 4), counts: e.CreateTopic("counts", 4), copies: e.CreateTopic("copies", 2)}
 	name := e.CreateTopic("job", 1)
 	graph, faults := topology.Compile(topology.Spec{
 		Job:     name,
@@ -63,7 +65,7 @@ func (b *bench) produce(n int) {
 	var rs []kafkatest.Record
 	for range n {
 		k := b.produced % 17
-		rs = append(rs, kafkatest.Record{Partition: int32(k % 4), Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Appendf(nil, "%d", b.produced)})
+		rs = append(rs, kafkatest.Record{Partition: int32(k % b.partitions), Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Appendf(nil, "%d", b.produced)})
 		b.produced++
 	}
 	b.e.Produce(b.in, rs...)
@@ -167,5 +169,29 @@ func acceptJob(t *testing.T, e *kafkatest.Endpoint) {
 		})
 	}
 }
+
+// acceptNewPartitions adds partitions to the input, while the job runs and while it does not. The keys' records stay where they
+// were, so the counts must go on; the number of key groups, chosen for four partitions, is kept.
+func acceptNewPartitions(t *testing.T, e *kafkatest.Endpoint) {
+	b := newBench(t, e, statestore.Pebble)
+	b.settings.Discovery = 50 * time.Millisecond
+	b.produce(300)
+	b.start()
+	b.awaitCopies()
+	e.AddPartitions(b.in, 5)
+	b.partitions = 5
+	b.produce(300)
+	b.awaitCopies()
+	b.stop()
+	e.AddPartitions(b.in, 9)
+	b.partitions = 9
+	b.produce(300)
+	b.start()
+	b.awaitCopies()
+	b.stop()
+	b.check()
+}
+
+func TestFault35NewPartitionsOnFake(t *testing.T) { acceptNewPartitions(t, kafkatest.Fake(t).Endpoint) }
 
 func TestJobOnFake(t *testing.T) { acceptJob(t, kafkatest.Fake(t).Endpoint) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/topology"
 	"github.com/weirstream/weir/txsink"
 )
 
@@ -77,6 +78,13 @@ func (a *attempt) recover(ctx context.Context) error {
 // goOnFrom makes a checkpoint the base of the attempt.
 func (a *attempt) goOnFrom(m *checkpoint.Manifest, manifest record.Blob) error {
 	a.base = base{m.Checkpoint, m.Created, manifest, m.Positions, m.States}
+	if m.Groups != a.plan.Groups { // topics have got partitions since; the number of groups was chosen once
+		plan, err := topology.NewPlanWithGroups(a.job.settings.Graph, a.partitions, a.plan.Subtasks, m.Groups)
+		if err != nil {
+			return err
+		}
+		a.plan = plan
+	}
 	return fits(m, a.plan, a.job.settings.Logger)
 }
 

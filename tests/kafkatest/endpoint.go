@@ -118,6 +118,30 @@ func (e *Endpoint) CreateExactTopic(topic string, partitions int, settings ...st
 	})
 }
 
+// AddPartitions gives a topic partitions up to a total count and waits until each has a leader.
+func (e *Endpoint) AddPartitions(topic string, total int) {
+	e.t.Helper()
+	req, one := kmsg.NewPtrCreatePartitionsRequest(), kmsg.NewCreatePartitionsRequestTopic()
+	req.TimeoutMillis = int32(Patience.Milliseconds())
+	one.Topic, one.Count = topic, int32(total)
+	req.Topics = append(req.Topics, one)
+	ctx, cancel := e.context()
+	defer cancel()
+	resp, err := req.RequestWith(ctx, e.client)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	}
+	if err != nil {
+		e.t.Fatalf("add partitions to %s: %v", topic, err)
+	}
+	e.Until("leaders of "+topic, func(ctx context.Context) error {
+		_, err := e.leaders(ctx, topic, total)
+		return err
+	})
+	e.client = e.open() // the client before goes on believing in the old count for a while
+	e.t.Cleanup(e.client.Close)
+}
+
 // DeleteTopic deletes a topic and waits until the brokers have forgotten it.
 func (e *Endpoint) DeleteTopic(topic string) {
 	e.t.Helper()
