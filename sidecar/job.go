@@ -10,6 +10,7 @@ import (
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/txsink"
 )
 
 // Job is one instance of a job.
@@ -34,7 +35,7 @@ type Job struct {
 
 var errSlowStart = errors.New("the brokers did not answer within kafka.start_timeout")
 
-// New connects to Kafka; Run does the rest.
+// New connects to Kafka and checks that the cluster fits the job; Run does the rest.
 func New(ctx context.Context, s Settings) (*Job, error) {
 	store, err := checkpoint.NewDir(s.Checkpoint.Dir)
 	if err != nil {
@@ -46,8 +47,12 @@ func New(ctx context.Context, s Settings) (*Job, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.StartTimeout, errSlowStart)
 	defer cancel()
-	cluster, err := kafka.Open(ctx, s.Kafka, s.topics()...)
+	cluster, err := kafka.Open(ctx, s.Kafka)
 	if err != nil {
+		return nil, err
+	}
+	if err := preflight(ctx, cluster, &s); err != nil {
+		cluster.Close()
 		return nil, err
 	}
 	j := &Job{settings: &s, cluster: cluster, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
@@ -60,6 +65,18 @@ func (j *Job) Close() { j.cluster.Close() }
 
 // Stop asks for a last checkpoint, after whose commit Run returns nil. Any goroutine may call it, repeatedly.
 func (j *Job) Stop() { j.stopOnce.Do(func() { close(j.stop) }) }
+
+// preflight checks the cluster before the first record.
+func preflight(ctx context.Context, cluster *kafka.Cluster, s *Settings) error {
+	inputs, outputs := s.Graph.Topics()
+	warnings, err := txsink.Preflight(ctx, cluster, txsink.PreflightOptions{
+		Inputs: inputs, Outputs: outputs, Ledger: s.Ledger, TransactionTimeout: s.TransactionTimeout, Transactional: s.ExactlyOnce(),
+	})
+	for _, w := range warnings {
+		s.Logger.Warn(w)
+	}
+	return err
+}
 
 // Metrics are what the job reports of itself.
 func (j *Job) Metrics() *admin.Metrics { return j.metrics }

@@ -50,7 +50,7 @@ func newBench(t *testing.T, e *kafkatest.Endpoint, backend statestore.Backend) *
 	}
 	b.settings = sidecar.Settings{
 		Job: name, Instance: "test", Kafka: kafka.Options{Brokers: e.Brokers()}, TransactionTimeout: time.Minute, Discovery: time.Minute, StartTimeout: time.Minute,
-		Group: name, Ledger: name, Graph: graph, Subtasks: 2,
+		Group: name, Ledger: name + "-ledger", Graph: graph, Subtasks: 2,
 		Checkpoint: sidecar.Checkpointing{Interval: 50 * time.Millisecond, Dir: t.TempDir(), Keep: 3, InFlight: 2, Transactions: 2},
 		State:      sidecar.State{Backend: backend, Dir: t.TempDir(), Cache: 16 << 20},
 		Buffers:    sidecar.Buffers{Prefetch: 1 << 20, Exchange: 1 << 18, Sink: 1 << 20},

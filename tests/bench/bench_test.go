@@ -115,7 +115,6 @@ func (r *rig) job(name, interval, operators, from, format string) figures {
 	dir := r.t.TempDir()
 	port := freePort(r.t)
 	jobName := r.e.CreateTopic("job", 1)
-	r.e.CreateExactTopic(jobName+"-weir-ledger", 1, "cleanup.policy=compact")
 	file := filepath.Join(dir, name+".yaml")
 	text := fmt.Sprintf(pipeline, jobName, r.e.Brokers()[0], interval, dir, dir, port, r.in, operators, from, r.topic("out"), format)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
