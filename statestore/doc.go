@@ -45,6 +45,7 @@
 //   - Pebble has no log here (durability comes from checkpoints) and changes reach it as ingested tables only, so that a
 //     Pebble checkpoint never misses what sits in a memtable.
 //   - Pebble's file names repeat after a restore with other content: uploads carry the name of the run.
-//   - A slice from Upsert or Get is valid until the next call on any table of the store, which may move entries.
+//   - A slice from Upsert or Get is valid until the next call on the same table. An operator uses several tables for one
+//     record, so nothing moves entries but Tidy, which the subtask calls between two batches.
 //   - A failed fsync makes the store unusable (Err): the kernel may have dropped the pages and report success next time.
 package statestore

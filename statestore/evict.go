@@ -5,16 +5,24 @@ type clockHand struct {
 	table, group int
 }
 
-// tidy does the maintenance that is due after memory was taken. It is called between two operations, when the caller of
-// the last one no longer holds a slice. One shard is rebuilt at a time, which bounds the pause.
-func (s *Store) tidy() error {
-	sh, t := s.grown, s.grownIn
-	s.grown, s.grownIn = nil, nil
-	if sh.garbage > sh.arena.used()/2 && sh.arena.size >= sh.rebuildAt {
-		if err := s.rebuild(t, sh, s.keepAll(s.persisted.Load())); err != nil {
+// Tidy does the maintenance that is due after memory was taken: it moves entries, so no slice that a table of the store has
+// returned is valid afterwards. The owner calls it between two batches, when no operator holds one. It costs nothing
+// where nothing is due.
+func (s *Store) Tidy() error {
+	if len(s.grown) == 0 {
+		return nil
+	}
+	for _, g := range s.grown {
+		sh := g.shard
+		if sh.garbage <= sh.arena.used()/2 || sh.arena.size < sh.rebuildAt {
+			continue
+		}
+		if err := s.rebuild(g.table, sh, s.keepAll(s.persisted.Load())); err != nil {
 			return err
 		}
 	}
+	clear(s.grown)
+	s.grown = s.grown[:0]
 	// While changes wait to be persisted in bulk, eviction would mostly copy what must stay.
 	if s.cold != nil && int64(s.bytes) > s.options.CacheBytes && !s.Full() {
 		return s.evict()

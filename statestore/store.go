@@ -52,6 +52,11 @@ type coldTier interface {
 	get(table uint32, group record.KeyGroup, key []byte) (value []byte, found bool, err error)
 }
 
+type grownShard struct {
+	shard *shard
+	table *Table
+}
+
 // Store is the keyed state of one operator in one subtask. Its methods belong to the goroutine of the subtask, except where they say
 // otherwise; Snapshots are handed to one background goroutine.
 type Store struct {
@@ -81,10 +86,9 @@ type memory struct {
 	dirtyBytes int // of the current generation
 	hits       int64
 	misses     int64
-	// grown is a shard that has taken memory since the last maintenance, nil most of the time.
-	grown   *shard
-	grownIn *Table
-	hand    clockHand
+	// grown are the shards that have taken memory since the last maintenance.
+	grown []grownShard
+	hand  clockHand
 }
 
 // Open starts a store that is empty or holds the key groups in owned of what restore refers to: the states of all

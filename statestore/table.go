@@ -8,7 +8,8 @@ import (
 )
 
 // Table is one table of the operator's state: byte strings by key within a key group. It is called by the goroutine of its
-// subtask alone. A returned slice is valid until the next call on the same store.
+// subtask alone. A returned slice is valid until the next call on
+// the same table: an operator may use another table in between. Only Store.Tidy moves entries.
 type Table struct {
 	id     uint32
 	name   string
@@ -126,14 +127,8 @@ func (t *Table) Changed(f func(group record.KeyGroup, key, value []byte) error) 
 	return nil
 }
 
-// writable returns the shard of group after the maintenance that the last call left behind: it moves entries, which
-// must not happen while the caller holds the slice that call returned.
+// writable returns the shard of group.
 func (t *Table) writable(group record.KeyGroup) (*shard, error) {
-	if t.store.grown != nil {
-		if err := t.store.tidy(); err != nil {
-			return nil, err
-		}
-	}
 	if uint(group) < uint(len(t.shards)) {
 		if s := t.shards[group]; s != nil {
 			return s, nil
@@ -235,7 +230,7 @@ func (t *Table) newEntry(s *shard, key []byte, size int) (ref uint32, e entry, e
 	}
 	if grown {
 		t.store.bytes += s.arena.size - before
-		t.store.grown, t.store.grownIn = s, t
+		t.store.grown = append(t.store.grown, grownShard{s, t})
 	}
 	entry(b).init(0, key, size)
 	return ref, entry(b), nil

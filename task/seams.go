@@ -43,6 +43,8 @@ type State interface {
 	Table(name string) (topology.Table, error)
 	// Freeze marks the state as of barrier n; called by the subtask's goroutine, it takes microseconds.
 	Freeze(n record.CheckpointID) Snapshot
+	// Tidy does maintenance; it is called between two batches, when no operator holds memory of a table.
+	Tidy() error
 	// Full says that so much is changed and not yet durable that the subtask should stop reading until a barrier has
 	// passed. What is on its way to a barrier is still processed.
 	Full() bool

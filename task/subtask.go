@@ -128,6 +128,9 @@ func (s *Subtask) loop(ctx context.Context) error {
 
 // turn does one round over commands and chains, the last chain first, and tells whether anything was done.
 func (s *Subtask) turn() (worked bool, err error) {
+	if err := s.tidy(); err != nil {
+		return false, err
+	}
 	if worked, err = s.obey(); err != nil {
 		return false, err
 	}
@@ -178,6 +181,18 @@ func (s *Subtask) read() (bool, error) {
 	err := s.deliver(s.opts.Plan.Sources[b.At.Source].Out, b)
 	s.opts.Source.Release(b)
 	return true, err
+}
+
+// tidy lets the states do their maintenance.
+func (s *Subtask) tidy() error {
+	for i := range s.steps {
+		if st := s.steps[i].state; st != nil {
+			if err := st.Tidy(); err != nil {
+				return fmt.Errorf("state of operator %s: %w", s.opts.Plan.Steps[i].Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // stateFull says that some operator waits for a barrier before it may change more.

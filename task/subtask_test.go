@@ -51,7 +51,8 @@ func (t mapState) Freeze(record.CheckpointID) Snapshot {
 	return s
 }
 
-func (t mapState) Full() bool { return false }
+func (t mapState) Full() bool  { return false }
+func (t mapState) Tidy() error { return nil }
 
 func (t mapState) Table(string) (topology.Table, error) { return t.tableMap, nil }
 

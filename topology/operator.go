@@ -27,7 +27,7 @@ type OperatorContext struct {
 }
 
 // Table is keyed state of one operator in one subtask: byte strings by key within a key group. It is called by the
-// goroutine of its subtask alone. A returned slice is valid until the next call.
+// goroutine of its subtask alone. A returned slice is valid until the next call on the same table, or the end of the batch.
 type Table interface {
 	// Upsert returns the value of key for change in place, and records it as changed. A key that is absent, or whose value
 	// has another length, gets a value of size bytes, zeroed; found tells whether the key was there.

@@ -148,6 +148,14 @@ func (m *machine) put(t *rapid.T) {
 		t.Fatal(err)
 	}
 	m.set(k, v)
+	m.tidy(t, g)
+}
+
+// tidy is what a subtask does between two batches.
+func (m *machine) tidy(t *rapid.T, g record.KeyGroup) {
+	if err := m.stores[int(g)%len(m.stores)].Tidy(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (m *machine) upsert(t *rapid.T) {
@@ -179,10 +187,19 @@ func (m *machine) change(t *rapid.T, k entryKey, size int, b byte) {
 	if string(got) != want {
 		t.Fatalf("Upsert of %v returned %d bytes that differ from the model", k, len(got))
 	}
+	other := entryKey{1 - k.table, k.key} // an operator may use another table before it changes the value
+	beside, _, _ := m.at(other)
+	if v, ok := m.model[other]; ok {
+		if err := beside.Put(g, key, []byte(v)); err != nil {
+			t.Fatal(err)
+		}
+		m.set(other, v)
+	}
 	for i := range got {
 		got[i] += b
 	}
 	m.set(k, string(got))
+	m.tidy(t, g)
 }
 
 func (m *machine) delete(t *rapid.T) {
