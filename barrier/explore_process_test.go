@@ -275,7 +275,7 @@ func (m manifest) key(b []byte) []byte {
 func (c *Coordinator) key(b []byte) []byte {
 	b = append(b, flag(c.started), flag(c.due), flag(c.draining), flag(c.drained), byte(c.next), byte(c.current))
 	for _, s := range c.slots {
-		b = append(b, byte(s.state), byte(identOf(s.identity).generation))
+		b = append(b, byte(s.state), identOf(s.identity).generation)
 	}
 	b = append(b, byte(len(c.ready)), byte(len(c.flight)))
 	for _, r := range c.ready {

@@ -64,27 +64,27 @@ func (c *Catalog) Write(ctx context.Context, m *Manifest) (record.Blob, error) {
 }
 
 // Read returns the manifest at a location. digest is the SHA-256 of the file, or empty where nobody knows it: the
-// manifest has one of itself inside. It fails with Corrupt where the file is missing or not what was written.
+// manifest has one of itself inside. It fails with CorruptError where the file is missing or not what was written.
 func (c *Catalog) Read(ctx context.Context, location, digest string) (*Manifest, error) {
 	content, err := c.content(ctx, location)
 	if errors.Is(err, ErrNotFound) {
-		return nil, &Corrupt{location, err}
+		return nil, &CorruptError{location, err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest %s: %w", location, err)
 	}
 	if got := digestOf(content); digest != "" && got != digest {
-		return nil, &Corrupt{location, fmt.Errorf("its SHA-256 is %s, %s was committed", got, digest)}
+		return nil, &CorruptError{location, fmt.Errorf("its SHA-256 is %s, %s was committed", got, digest)}
 	}
 	m, err := Decode(content)
 	if errors.Is(err, ErrVersion) {
 		return nil, fmt.Errorf("manifest %s: %w", location, err)
 	}
 	if err != nil {
-		return nil, &Corrupt{location, err}
+		return nil, &CorruptError{location, err}
 	}
 	if m.Job != c.job || c.location(m.Checkpoint, m.Run) != location {
-		return nil, &Corrupt{location, fmt.Errorf("it is checkpoint %d, run %s, of job %s", m.Checkpoint, m.Run, m.Job)}
+		return nil, &CorruptError{location, fmt.Errorf("it is checkpoint %d, run %s, of job %s", m.Checkpoint, m.Run, m.Job)}
 	}
 	return m, nil
 }
@@ -135,7 +135,7 @@ func (c *Catalog) Prepared(ctx context.Context, committed record.CheckpointID) (
 	return refs, err
 }
 
-// Verify reads every file of a checkpoint and reports all that are missing or damaged, each as Corrupt.
+// Verify reads every file of a checkpoint and reports all that are missing or damaged, each as CorruptError.
 func (c *Catalog) Verify(ctx context.Context, m *Manifest) error {
 	var faults []error
 	for _, blob := range m.Blobs() {
@@ -144,7 +144,7 @@ func (c *Catalog) Verify(ctx context.Context, m *Manifest) error {
 			return ctx.Err()
 		}
 		if errors.Is(err, ErrNotFound) {
-			err = &Corrupt{blob.Name, err}
+			err = &CorruptError{blob.Name, err}
 		}
 		faults = append(faults, err)
 	}
@@ -172,7 +172,7 @@ func (c *Catalog) Upload(ctx context.Context, name, path string) (record.Blob, e
 func (c *Catalog) Download(ctx context.Context, blob record.Blob, path string) error {
 	err := c.store.Fetch(ctx, blob, path)
 	if errors.Is(err, ErrNotFound) {
-		return &Corrupt{blob.Name, err}
+		return &CorruptError{blob.Name, err}
 	}
 	return err
 }

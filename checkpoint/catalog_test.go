@@ -157,7 +157,7 @@ func TestVerifyNamesEveryDamagedFile(t *testing.T) {
 	}
 	at := filepath.Join(t.TempDir(), "f")
 	if err := c.Download(context.Background(), j.files[2], at); !namesFile(err, j.files[2].Name) {
-		t.Errorf("downloading a missing file: %v, want Corrupt", err)
+		t.Errorf("downloading a missing file: %v, want CorruptError", err)
 	}
 }
 
@@ -169,12 +169,12 @@ func replace(t *testing.T, path, content string) {
 	}
 }
 
-// namesFile says whether a Corrupt with the file's name is in err.
+// namesFile says whether a CorruptError with the file's name is in err.
 func namesFile(err error, file string) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return namesFile(e, file) })
 	}
-	var corrupt *checkpoint.Corrupt
+	var corrupt *checkpoint.CorruptError
 	return errors.As(err, &corrupt) && corrupt.File == file
 }
 

@@ -78,7 +78,7 @@ func (k *collection) choose(ctx context.Context, refs []Ref, r Retention) error 
 			k.remove = append(k.remove, ref)
 		}
 		m, err := k.catalog.Read(ctx, ref.Location, "")
-		if corrupt := (*Corrupt)(nil); errors.As(err, &corrupt) {
+		if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
 			continue
 		}
 		if err != nil {

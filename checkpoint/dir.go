@@ -144,7 +144,7 @@ func (d *Dir) link(from, to string) error {
 // same says whether the file under a name has the content of blob.
 func (d *Dir) same(ctx context.Context, blob record.Blob) error {
 	err := d.verify(ctx, blob)
-	if corrupt := (*Corrupt)(nil); errors.As(err, &corrupt) {
+	if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
 		return fmt.Errorf("%s: %w", blob.Name, ErrExists)
 	}
 	return err
@@ -238,12 +238,15 @@ func (d *Dir) Remove(_ context.Context, name string) error {
 	if err := d.disk.syncFolder(filepath.Dir(at)); err != nil {
 		return err
 	}
-	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
-		if os.Remove(d.path(folder)) != nil { // not empty, as a rule
-			return nil
-		}
-	}
+	d.prune(path.Dir(name))
 	return nil
+}
+
+// prune removes a folder and those above it as far as they are empty, which they are not as a rule.
+func (d *Dir) prune(folder string) {
+	for folder != "." && os.Remove(d.path(folder)) == nil {
+		folder = path.Dir(folder)
+	}
 }
 
 // Sweep implements Store.
@@ -297,10 +300,10 @@ func verify(ctx context.Context, blob record.Blob, from io.Reader, to io.Writer)
 		return err
 	}
 	if size != blob.Size {
-		return &Corrupt{blob.Name, fmt.Errorf("it has %d bytes, %d were written", size, blob.Size)}
+		return &CorruptError{blob.Name, fmt.Errorf("it has %d bytes, %d were written", size, blob.Size)}
 	}
 	if got := hexDigest(sum); got != blob.SHA256 {
-		return &Corrupt{blob.Name, fmt.Errorf("its SHA-256 is %s, %s was written", got, blob.SHA256)}
+		return &CorruptError{blob.Name, fmt.Errorf("its SHA-256 is %s, %s was written", got, blob.SHA256)}
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestDamagedManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, err := catalog.Read(context.Background(), blob.Name, digest)
-		var corrupt *checkpoint.Corrupt
+		var corrupt *checkpoint.CorruptError
 		if errors.As(err, &corrupt) && corrupt.File == blob.Name || errors.Is(err, checkpoint.ErrVersion) {
 			return
 		}
@@ -108,9 +108,9 @@ func TestDamagedManifest(t *testing.T) {
 	if err := os.Remove(at); err != nil {
 		t.Fatal(err)
 	}
-	var corrupt *checkpoint.Corrupt
+	var corrupt *checkpoint.CorruptError
 	if _, err := catalog.Read(context.Background(), blob.Name, ""); !errors.As(err, &corrupt) {
-		t.Fatalf("missing manifest: %v, want Corrupt", err)
+		t.Fatalf("missing manifest: %v, want CorruptError", err)
 	}
 }
 

@@ -23,20 +23,20 @@ var (
 	ErrSync = errors.New("fsync failed")
 )
 
-// Corrupt means that a file of a checkpoint is missing or is not what was written. Another checkpoint must be used.
-type Corrupt struct {
+// CorruptError means that a file of a checkpoint is missing or is not what was written. Another checkpoint must be used.
+type CorruptError struct {
 	// File is its name in the store.
 	File  string
 	Cause error
 }
 
 // Error names the file and what to do.
-func (c *Corrupt) Error() string {
+func (c *CorruptError) Error() string {
 	return fmt.Sprintf("checkpoint file %s is damaged (%v): restore from another checkpoint", c.File, c.Cause)
 }
 
 // Unwrap returns the cause.
-func (c *Corrupt) Unwrap() error { return c.Cause }
+func (c *CorruptError) Unwrap() error { return c.Cause }
 
 // Store keeps immutable files by name. Names are paths with forward slashes, see ValidName. All methods may be called by
 // any goroutine, and by several processes on one store. Errors other than those above may pass: try again.
@@ -48,7 +48,7 @@ type Store interface {
 	CreateFrom(ctx context.Context, name, path string) (record.Blob, error)
 	// Open reads a file; ErrNotFound if it is not there.
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
-	// Fetch puts a blob at path, where nothing is yet, after checking size and digest (Corrupt). The file may share its
+	// Fetch puts a blob at path, where nothing is yet, after checking size and digest (CorruptError). The file may share its
 	// storage with the store and must not be written to.
 	Fetch(ctx context.Context, blob record.Blob, path string) error
 	// List returns the names below a folder, sorted; none if there is no such folder.

@@ -10,6 +10,13 @@ import (
 	"github.com/weirstream/weir/statestore"
 )
 
+// maxBatchBytes is what one compressed record batch may grow to. Brokers take batches of 1 MiB by default; larger ones are
+// rare, and none is a gigabyte but by malice.
+const maxBatchBytes = 128 << 20
+
+// LimitBatches bounds the decompression of record batches in this process. A main calls it once, before New.
+func LimitBatches() { kafka.LimitBatches(maxBatchBytes) }
+
 // FromConfig turns a configuration into the settings of an instance.
 func FromConfig(c *config.Config, version string, logger *slog.Logger) (Settings, error) {
 	var codec kafka.Codec

@@ -65,7 +65,7 @@ func (a *attempt) recover(ctx context.Context) error {
 		return nil
 	}
 	m, err := a.job.catalog.Read(ctx, last.Manifest.Name, last.Manifest.SHA256)
-	var corrupt *checkpoint.Corrupt
+	var corrupt *checkpoint.CorruptError
 	if errors.As(err, &corrupt) {
 		return &LostCheckpointError{last.Checkpoint, last.Manifest.Name, err}
 	}
@@ -111,7 +111,7 @@ func (a *attempt) prepared(ctx context.Context, hint *txsink.Witness) ([]txsink.
 			continue
 		}
 		m, err := a.job.catalog.Read(ctx, r.Location, "")
-		var corrupt *checkpoint.Corrupt
+		var corrupt *checkpoint.CorruptError
 		if errors.As(err, &corrupt) { // torn: it was never decided upon
 			a.job.settings.Logger.Warn("a manifest is damaged; its checkpoint is not rolled forward", "location", r.Location, "error", err)
 			break
@@ -173,7 +173,7 @@ func (a *attempt) recoverNewest(ctx context.Context) error {
 	}
 	for _, r := range refs {
 		m, err := a.job.catalog.Read(ctx, r.Location, "")
-		var corrupt *checkpoint.Corrupt
+		var corrupt *checkpoint.CorruptError
 		if errors.As(err, &corrupt) {
 			a.job.settings.Logger.Warn("a checkpoint is damaged, going on from the one before", "location", r.Location, "error", err)
 			continue

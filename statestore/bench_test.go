@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -171,7 +172,7 @@ func BenchmarkPebble(b *testing.B) {
 			copy(v[:], old)
 			err = closer.Close()
 		}
-		if err != nil && err != pebble.ErrNotFound {
+		if err != nil && !errors.Is(err, pebble.ErrNotFound) {
 			b.Fatal(err)
 		}
 		binary.BigEndian.PutUint64(v[:], binary.BigEndian.Uint64(v[:])+1)

@@ -30,8 +30,8 @@ func appendPrefix(b []byte, table uint32, group record.KeyGroup) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, table+1), uint16(group))
 }
 
-func appendAbout(b []byte, group uint16) []byte {
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 0), group)
+func aboutKey(group uint16) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(nil, 0), group)
 }
 
 // database is the cold tier: one Pebble database without a log, to which changes come as ingested tables.
@@ -83,7 +83,7 @@ func (d *database) get(table uint32, group record.KeyGroup, key []byte) ([]byte,
 
 // about reads the names of the tables, by number, of a database of a job with so many key groups.
 func (d *database) about(groups int) ([]string, error) {
-	value, closer, err := d.db.Get(appendAbout(nil, aboutFormat))
+	value, closer, err := d.db.Get(aboutKey(aboutFormat))
 	if err != nil {
 		return nil, fmt.Errorf("state database without a format (%w): %w", err, ErrCorrupt)
 	}
@@ -98,7 +98,7 @@ func (d *database) about(groups int) ([]string, error) {
 		return nil, groupsDiffer(int64(stored), groups)
 	}
 	var names []string
-	err = d.scan(appendAbout(nil, aboutTables), appendAbout(nil, aboutTables+1), func(key, value []byte) error {
+	err = d.scan(aboutKey(aboutTables), aboutKey(aboutTables+1), func(key, value []byte) error {
 		if len(key) != prefixSize+4 || binary.BigEndian.Uint32(key[prefixSize:]) != uint32(len(names)) {
 			return fmt.Errorf("state database: table numbers have gaps: %w", ErrCorrupt)
 		}

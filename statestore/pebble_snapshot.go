@@ -105,12 +105,12 @@ func (t *tier) writeTable(path string, s *Snapshot) error {
 // writeAbout writes what the database says about itself, which sorts before all entries.
 func (t *tier) writeAbout(w *sstable.Writer, s *Snapshot) error {
 	if !t.begun {
-		if err := w.Set(appendAbout(nil, aboutFormat), aboutFormatValue(t.options.Groups)); err != nil {
+		if err := w.Set(aboutKey(aboutFormat), aboutFormatValue(t.options.Groups)); err != nil {
 			return err
 		}
 	}
 	for _, table := range s.tables[t.tables:] {
-		key := binary.BigEndian.AppendUint32(appendAbout(nil, aboutTables), table.id)
+		key := binary.BigEndian.AppendUint32(aboutKey(aboutTables), table.id)
 		if err := w.Set(key, []byte(table.name)); err != nil {
 			return err
 		}

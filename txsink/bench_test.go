@@ -97,9 +97,14 @@ func laneWrite(b *testing.B, e *kafkatest.Endpoint, cluster *kafka.Cluster) func
 		Acked: func(int, record.CheckpointID) { acked <- struct{}{} },
 	})
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	b.Cleanup(func() { stop(); <-done })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := w.Run(ctx); ctx.Err() == nil {
+			b.Error(err)
+		}
+	}()
+	b.Cleanup(func() { stop(); <-ended })
 	l := w.Lane(0)
 	l.Begin(record.Identity{})
 	records := make([]record.Record, benchBatch)

@@ -164,11 +164,16 @@ func writeWide(t *testing.T, e *kafkatest.Endpoint, out txsink.Output, id record
 		Acked: func(_ int, n record.CheckpointID) { acked <- n },
 	})
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := w.Run(ctx); ctx.Err() == nil {
+			t.Error(err)
+		}
+	}()
 	t.Cleanup(func() {
 		stop()
-		<-done
+		<-ended
 		cluster.Close()
 	})
 	w.Lane(0).Begin(id)

@@ -44,9 +44,14 @@ func newLeaderless(t *testing.T, c *kafkatest.Cluster) *leaderless {
 		Acked: func(_ int, n record.CheckpointID) { l.acked <- n },
 	})
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- l.writer.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := l.writer.Run(ctx); ctx.Err() == nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
 	l.txns = l.transactions()
 	l.recover(nil)
 	return l

@@ -74,10 +74,14 @@ func (s *stand) attempt(prepared ...txsink.Witness) *txsink.Witness {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	w := s.writer
-	go func() { done <- w.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		done <- w.Run(ctx)
+		close(ended)
+	}()
 	s.end = sync.OnceFunc(func() {
 		cancel()
-		_ = <-done
+		<-ended
 	})
 	s.t.Cleanup(s.end)
 	s.done = done

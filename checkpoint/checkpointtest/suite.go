@@ -198,10 +198,10 @@ func testFetch(t *testing.T, s checkpoint.Store) {
 	for name, bad := range map[string]record.Blob{
 		"size": {Name: "job/f", Size: 4, SHA256: good.SHA256}, "digest": {Name: "job/f", Size: 3, SHA256: digests[""]},
 	} {
-		var corrupt *checkpoint.Corrupt
+		var corrupt *checkpoint.CorruptError
 		at := filepath.Join(dir, name)
 		if err := s.Fetch(ctx, bad, at); !errors.As(err, &corrupt) || corrupt.File != "job/f" {
-			t.Errorf("wrong %s: %v, want Corrupt naming job/f", name, err)
+			t.Errorf("wrong %s: %v, want CorruptError naming job/f", name, err)
 		}
 		if _, err := os.Stat(at); err == nil {
 			t.Errorf("wrong %s: the file is there nevertheless", name)

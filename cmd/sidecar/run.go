@@ -61,6 +61,7 @@ func newLogger(c config.Log, w io.Writer) *slog.Logger {
 
 // runJob runs until a signal has drained the job or it fails for good.
 func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
+	sidecar.LimitBatches()
 	settings, err := sidecar.FromConfig(c, built().Version, logger)
 	if err != nil {
 		return err

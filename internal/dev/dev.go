@@ -96,7 +96,7 @@ func read(file string, partitions int32) (records []embedded.Record, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("input: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
 	keyed := strings.EqualFold(filepath.Ext(file), ".tsv")

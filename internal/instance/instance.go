@@ -35,7 +35,7 @@ func (i *Instance) Close() error { return i.log.Close() }
 
 // Start starts the process. None may be running.
 func (i *Instance) Start() error {
-	i.process = exec.Command(i.command[0], i.command[1:]...)
+	i.process = exec.Command(i.command[0], i.command[1:]...) //nolint:noctx // its life is ended by Stop and Kill
 	i.process.Env, i.process.Stdout, i.process.Stderr = i.env, i.log, i.log
 	if err := i.process.Start(); err != nil {
 		return fmt.Errorf("starting the instance: %w", err)
@@ -75,7 +75,7 @@ func (i *Instance) Kill() error {
 	if err := i.process.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("killing the instance: %w", err)
 	}
-	<-i.exited
+	<-i.exited //nolint:errcheck // it was killed
 	i.exited = nil
 	return nil
 }

@@ -76,7 +76,7 @@ func Describe(err error) string {
 
 // brokerErrors finds the errors of single brokers that err is made of.
 func brokerErrors(err error) []*brokerError {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *brokerError:
 		return []*brokerError{e}
 	case interface{ Unwrap() []error }:

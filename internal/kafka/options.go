@@ -130,8 +130,8 @@ func (o Options) sarama(p Purpose, sasl saslSettings) *sarama.Config {
 type noMetrics struct{ metrics.Registry }
 
 // GetOrRegister gives a metric that counts nothing for each kind that sarama asks for.
-func (noMetrics) GetOrRegister(_ string, make any) any {
-	switch make.(type) {
+func (noMetrics) GetOrRegister(_ string, kind any) any {
+	switch kind.(type) {
 	case func() metrics.Meter:
 		return metrics.NilMeter{}
 	case func() metrics.Histogram:
@@ -139,7 +139,7 @@ func (noMetrics) GetOrRegister(_ string, make any) any {
 	case func() metrics.Counter:
 		return metrics.NilCounter{}
 	}
-	return make
+	return kind
 }
 
 // config returns the settings for a connection to host.

@@ -121,11 +121,11 @@ func (c *Checker) readInput(ctx context.Context) error {
 // Follow polls until ctx ends, which is no error.
 func (c *Checker) Follow(ctx context.Context) error {
 	for {
-		if err := c.Poll(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		if err := c.Poll(ctx); ctx.Err() == nil && err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 	}
 }
