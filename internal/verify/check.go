@@ -120,14 +120,12 @@ func (c *Checker) readInput(ctx context.Context) error {
 
 // Follow polls until ctx ends, which is no error.
 func (c *Checker) Follow(ctx context.Context) error {
-	for {
-		if err := c.Poll(ctx); ctx.Err() == nil && err != nil {
+	for ctx.Err() == nil {
+		if err := c.Poll(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
 	}
+	return nil
 }
 
 // Drain polls until nothing is outstanding and every last stable offset has met its high watermark, or until ctx ends,
