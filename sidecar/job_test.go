@@ -194,4 +194,35 @@ func acceptNewPartitions(t *testing.T, e *kafkatest.Endpoint) {
 
 func TestFault35NewPartitionsOnFake(t *testing.T) { acceptNewPartitions(t, kafkatest.Fake(t).Endpoint) }
 
+// TestAtLeastOnceLosesNothing: without transactions a crash may repeat results, and no more than that.
+func TestAtLeastOnceLosesNothing(t *testing.T) {
+	b := newBench(t, kafkatest.Fake(t).Endpoint, statestore.Pebble)
+	b.settings.Checkpoint.Transactions = 0
+	b.produce(500)
+	b.start()
+	b.awaitCopies()
+	b.crash()
+	b.produce(500)
+	b.start()
+	b.awaitCopies()
+	b.stop()
+	seen, highest := map[string]int{}, map[string]uint64{}
+	for _, r := range b.e.ReadCommitted(b.copies) {
+		seen[string(r.Value)]++
+	}
+	for _, r := range b.e.ReadCommitted(b.counts) {
+		highest[string(r.Key)] = max(highest[string(r.Key)], binary.BigEndian.Uint64(r.Value))
+	}
+	for i := range b.produced {
+		if seen[fmt.Sprint(i)] == 0 {
+			t.Errorf("record %d is lost", i)
+		}
+	}
+	for k := range 17 {
+		if want, got := uint64((b.produced-k+16)/17), highest[fmt.Sprintf("k%d", k)]; got != want {
+			t.Errorf("key k%d is counted %d, want %d: state and positions belong together", k, got, want)
+		}
+	}
+}
+
 func TestJobOnFake(t *testing.T) { acceptJob(t, kafkatest.Fake(t).Endpoint) }

@@ -41,7 +41,7 @@ func layouts(p *topology.Plan) string {
 func fits(m *checkpoint.Manifest, p *topology.Plan, logger *slog.Logger) error {
 	var stored map[string]string
 	if err := json.Unmarshal([]byte(m.Plan), &stored); err != nil {
-		return fmt.Errorf("manifest of checkpoint %d: description of its state: %w", m.Checkpoint, err)
+		return &LostCheckpointError{m.Checkpoint, "its manifest", fmt.Errorf("description of the state: %w; another version wrote it", err)}
 	}
 	for _, st := range p.Steps {
 		if was, have := stored[st.Name]; have && was != st.Layout {

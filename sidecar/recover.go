@@ -31,7 +31,8 @@ type LostCheckpointError struct {
 }
 
 func (e *LostCheckpointError) Error() string {
-	return fmt.Sprintf("checkpoint %d is committed, but cannot be restored from %s: %v; going back further would write results twice",
+	return fmt.Sprintf("checkpoint %d is committed, but cannot be restored from %s: %v; bring the store back as it was (is its file system mounted?), "+
+		"for going back further would write results twice",
 		e.Checkpoint, e.Location, e.Cause)
 }
 
