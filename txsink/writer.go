@@ -99,6 +99,8 @@ type partition struct {
 	sender *sender
 	// last is the offset of the last acknowledged record of each identity whose fate is open.
 	last map[record.Identity]int64
+	// refusedSince is when the oldest batch was first not taken, warned when that was last said.
+	refusedSince, warned time.Time
 }
 
 // NewWriter makes the writer; it does nothing until Run.
@@ -271,6 +273,7 @@ func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	var settled []record.CheckpointID
 	switch v {
 	case written:
+		p.refusedSince = time.Time{}
 		if o.offset >= 0 {
 			p.last[b.identity] = max(p.last[b.identity], o.offset+int64(b.wire.LastOffsetDelta))
 		}
@@ -285,6 +288,7 @@ func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	}
 	if v == again || v == refresh {
 		p.queue.notBefore = time.Now().Add(pauseMin + rand.N(pauseSpread))
+		w.warn(p, b, o.err)
 	}
 	if p.sender != nil {
 		p.sender.kick() // not only the one that asked: the partition may have moved to another broker in the meantime
@@ -295,6 +299,23 @@ func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	}
 	w.recycle(p, b.period.lane, acked)
 	b.period.lane.report(settled)
+}
+
+// refusedLong is how long a partition may refuse before that is worth a line in the log, and the time between two lines.
+const refusedLong = 5 * time.Second
+
+// warn tells of a partition that has refused for long. The writer's lock is held.
+func (w *Writer) warn(p *partition, b *batch, err error) {
+	now := time.Now()
+	if p.refusedSince.IsZero() {
+		p.refusedSince = now
+	}
+	if now.Sub(p.refusedSince) < refusedLong || now.Sub(p.warned) < refusedLong {
+		return
+	}
+	p.warned = now
+	w.opts.Logger.Warn("a partition does not take the results; they wait, and are tried again and again", "partition", p.tp.String(),
+		"since", now.Sub(p.refusedSince).Round(time.Second), "transaction", b.identity.String(), "sequence", b.sequence, "error", err)
 }
 
 // recycle frees what acknowledged batches held.
