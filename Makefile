@@ -47,9 +47,6 @@ integration: ## the tests on a real Apache Kafka, which is fetched at the first 
 
 FAULTS ?= 150
 SEED ?= 1
-FAULTS ?= 100
-SEED ?= 1
-
 .PHONY: chaos
 chaos: ## a long run of faults against a job on three brokers; FAULTS= and SEED= choose how many and which
 	tests/broker/kafka.sh fetch
