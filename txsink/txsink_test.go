@@ -44,13 +44,19 @@ func newStandAt(t *testing.T, e *kafkatest.Endpoint, brokers []string) *stand {
 	for _, n := range []int{3, 2} {
 		s.outputs = append(s.outputs, txsink.Output{Topic: e.CreateTopic("out", n), Partitions: int32(n)})
 	}
-	c, err := kafka.Open(t.Context(), kafka.Options{Brokers: brokers}, s.ledger, s.outputs[0].Topic, s.outputs[1].Topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	s.cluster = c
+	s.cluster = openCluster(t, e, brokers, s.ledger, s.outputs[0].Topic, s.outputs[1].Topic)
 	return s
+}
+
+// openCluster waits until the broker that it happens to ask has heard of topics that were made just now.
+func openCluster(t *testing.T, e *kafkatest.Endpoint, brokers []string, topics ...string) (c *kafka.Cluster) {
+	t.Helper()
+	e.Until("a broker that knows the topics", func(ctx context.Context) (err error) {
+		c, err = kafka.Open(ctx, kafka.Options{Brokers: brokers}, topics...)
+		return err
+	})
+	t.Cleanup(c.Close)
+	return c
 }
 
 // attempt starts a new writer and recovers; the one before, if any, is left as a crash would leave it.
