@@ -44,12 +44,12 @@ func newStandAt(t *testing.T, e *kafkatest.Endpoint, brokers []string) *stand {
 	for _, n := range []int{3, 2} {
 		s.outputs = append(s.outputs, txsink.Output{Topic: e.CreateTopic("out", n), Partitions: int32(n)})
 	}
-	s.cluster = openCluster(t, e, brokers, s.ledger, s.outputs[0].Topic, s.outputs[1].Topic)
+	s.cluster = openKnowing(t, e, brokers, s.ledger, s.outputs[0].Topic, s.outputs[1].Topic)
 	return s
 }
 
-// openCluster waits until the broker that it happens to ask has heard of topics that were made just now.
-func openCluster(t *testing.T, e *kafkatest.Endpoint, brokers []string, topics ...string) (c *kafka.Cluster) {
+// openKnowing waits until the broker that it happens to ask has heard of topics that were made just now.
+func openKnowing(t *testing.T, e *kafkatest.Endpoint, brokers []string, topics ...string) (c *kafka.Cluster) {
 	t.Helper()
 	e.Until("a broker that knows the topics", func(ctx context.Context) (err error) {
 		c, err = kafka.Open(ctx, kafka.Options{Brokers: brokers}, topics...)
