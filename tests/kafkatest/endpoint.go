@@ -112,6 +112,12 @@ func (e *Endpoint) CreateExactTopic(topic string, partitions int, settings ...st
 	if err != nil {
 		e.t.Fatalf("create topic %s: %v", topic, err)
 	}
+	e.awaitLeaders(topic, partitions)
+}
+
+// awaitLeaders waits until each of a topic's partitions has a leader.
+func (e *Endpoint) awaitLeaders(topic string, partitions int) {
+	e.t.Helper()
 	e.Until("leaders of "+topic, func(ctx context.Context) error {
 		_, err := e.leaders(ctx, topic, partitions)
 		return err
@@ -134,10 +140,7 @@ func (e *Endpoint) AddPartitions(topic string, total int) {
 	if err != nil {
 		e.t.Fatalf("add partitions to %s: %v", topic, err)
 	}
-	e.Until("leaders of "+topic, func(ctx context.Context) error {
-		_, err := e.leaders(ctx, topic, total)
-		return err
-	})
+	e.awaitLeaders(topic, total)
 	e.client = e.open() // the client before goes on believing in the old count for a while
 	e.t.Cleanup(e.client.Close)
 }
