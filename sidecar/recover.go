@@ -2,8 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -51,7 +49,7 @@ func (a *attempt) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the ledger: %w", err)
 	}
-	prepared, err := a.prepared(ctx, hint)
+	prepared, err := prepared(ctx, a.job.catalog, hint, a.job.settings.Logger)
 	if err != nil {
 		return err
 	}
@@ -89,47 +87,6 @@ func (a *attempt) goOnFrom(m *checkpoint.Manifest, manifest record.Blob) error {
 	return fits(m, a.plan, a.job.settings.Logger)
 }
 
-// prepared finds the checkpoints after the hint whose manifests are durable, and which may therefore be committed still. Of
-// several runs that tried the same number only the latest can have an open transaction, for each fenced those before.
-func (a *attempt) prepared(ctx context.Context, hint *txsink.Witness) ([]txsink.Witness, error) {
-	var after record.CheckpointID
-	if hint != nil {
-		after = hint.Checkpoint
-	}
-	refs, err := a.job.catalog.Prepared(ctx, after)
-	if err != nil {
-		return nil, err
-	}
-	var run string
-	for _, r := range refs { // by checkpoint, and within one by run
-		if r.Checkpoint == after+1 {
-			run = r.Run
-		}
-	}
-	var found []txsink.Witness
-	for _, r := range refs {
-		if r.Run != run || r.Checkpoint != after+1 {
-			continue
-		}
-		m, err := a.job.catalog.Read(ctx, r.Location, "")
-		var corrupt *checkpoint.CorruptError
-		if errors.As(err, &corrupt) { // torn: it was never decided upon
-			a.job.settings.Logger.Warn("a manifest is damaged; its checkpoint is not rolled forward", "location", r.Location, "error", err)
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		w, err := witnessOf(m, r.Location)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, w)
-		after = r.Checkpoint
-	}
-	return found, nil
-}
-
 // count gives the attempt a number above all that the ledger and the store know of.
 func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
 	if last != nil {
@@ -147,19 +104,6 @@ func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
 	a.number++
 	a.run = checkpoint.NewRun(a.number)
 	return nil
-}
-
-// witnessOf is the witness that the transaction of a manifest has, or should get.
-func witnessOf(m *checkpoint.Manifest, location string) (txsink.Witness, error) {
-	content, err := m.Encode()
-	if err != nil {
-		return txsink.Witness{}, err
-	}
-	digest := sha256.Sum256(content)
-	return txsink.Witness{
-		Job: m.Job, Checkpoint: m.Checkpoint, Attempt: m.Attempt, Identity: m.Transaction, Positions: m.Positions,
-		Manifest: record.Blob{Name: location, Size: int64(len(content)), SHA256: hex.EncodeToString(digest[:])},
-	}, nil
 }
 
 // recoverNewest goes on from the newest checkpoint that can be read: without transactions there is nothing to settle, and

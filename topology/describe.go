@@ -1,9 +1,12 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weirstream/weir/internal/spans"
 )
 
 // Description is a plan for people and programs: everything in it that can be written down.
@@ -183,30 +186,9 @@ func arrow(to []string) string {
 func partitions(readers [][]int) string {
 	var parts []string
 	for subtask, list := range readers {
-		parts = append(parts, fmt.Sprintf("subtask %d reads %s", subtask, ranges(list)))
+		parts = append(parts, fmt.Sprintf("subtask %d reads %s", subtask, cmp.Or(spans.Text(list), "nothing")))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// ranges writes 0, 1, 2, 5 as 0-2 5.
-func ranges(list []int) string {
-	var parts []string
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		if i == j {
-			parts = append(parts, fmt.Sprint(list[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", list[i], list[j]))
-		}
-		i = j + 1
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(parts, " ")
 }
 
 // Mermaid writes the description as a flow chart.

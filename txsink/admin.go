@@ -3,6 +3,7 @@ package txsink
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -32,12 +33,26 @@ const Absent = "Absent"
 // errIDNotFound is TRANSACTIONAL_ID_NOT_FOUND (org.apache.kafka.common.protocol.Errors), which sarama does not name.
 const errIDNotFound sarama.KError = 105
 
-// States asks for the state of each transactional id of the job, in their order. It changes nothing; the right needed is
-// Describe on the transactional ids.
+// Open says that the transaction holds readers back: it is neither committed nor aborted, or its markers are still being
+// written.
+func (s TransactionState) Open() bool {
+	return s.State == "Ongoing" || strings.HasPrefix(s.State, "Prepare")
+}
+
+// States asks for the state of each transactional id of the job, in their order, and then of those that a run with more of
+// them has left. It changes nothing; the right needed is Describe on the transactional ids.
 func (t *Transactions) States(ctx context.Context) ([]TransactionState, error) {
-	states := make([]TransactionState, len(t.slots))
+	if err := t.findStrays(ctx); err != nil {
+		return nil, err
+	}
+	var ids []*slot
 	for i := range t.slots {
-		if err := t.describe(ctx, &t.slots[i], &states[i]); err != nil {
+		ids = append(ids, &t.slots[i])
+	}
+	ids = append(ids, t.strays...)
+	states := make([]TransactionState, len(ids))
+	for i, s := range ids {
+		if err := t.describe(ctx, s, &states[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -83,13 +98,28 @@ func stateOf(x sarama.TransactionState) TransactionState {
 
 // AbortAll takes every transactional id of the job over, which aborts what is open: an instance that still runs is fenced and
 // starts another attempt. A prepared checkpoint that could have been committed is lost with it, and processed again. It
-// returns when the markers are written, with the last committed checkpoint, nil where there is none.
+// returns when the markers are written, with the last committed checkpoint, nil where there is none. Where the ledger topic
+// is gone, nothing can tell what was committed any more, and taking over is all that it does.
 func (t *Transactions) AbortAll(ctx context.Context) (*Witness, error) {
-	w, err := t.Recover(ctx, nil)
+	w, err := t.abortAll(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("abort the transactions of %s: %w", t.opts.Job, err)
 	}
 	return w, nil
+}
+
+func (t *Transactions) abortAll(ctx context.Context) (*Witness, error) {
+	ledger, err := t.cluster.Exists(ctx, t.opts.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	if ledger {
+		return t.Recover(ctx, nil)
+	}
+	if err := t.findStrays(ctx); err != nil {
+		return nil, err
+	}
+	return nil, t.fence(ctx)
 }
 
 // CommitPrepared commits those of the prepared checkpoints whose transaction can still be committed, oldest first, and aborts

@@ -33,7 +33,7 @@ operator may decide how to go on.`,
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
 	root.AddCommand(newValidate(), newConfig(), newPlan(sidecar.Partitions), newInit(), newDemo(), newDev(), newRun(), newStatus(),
-		newCheckpoint(), newVersion())
+		newCheckpoint(), newTxn(), newVersion())
 	return root
 }
 

@@ -87,6 +87,15 @@ func (c *Cluster) Topic(ctx context.Context, name string) (*Topic, error) {
 	return t, nil
 }
 
+// Exists says whether there is a topic of that name, as far as this user may know.
+func (c *Cluster) Exists(ctx context.Context, name string) (bool, error) {
+	_, err := c.Topic(ctx, name)
+	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Leader returns the address and epoch of the leader of a partition as last known; ErrNoLeader where there is none.
 func (c *Cluster) Leader(topic string, partition int32) (addr string, epoch int32, err error) {
 	c.mu.Lock()
