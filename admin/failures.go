@@ -18,7 +18,9 @@ const (
 	CauseFenced Cause = "fenced"
 	// CauseTimeout: a checkpoint came near its transaction's timeout.
 	CauseTimeout Cause = "transaction_timeout"
-	// CauseState: state could not be read, written or made durable.
+	// CauseStore: the checkpoint store did not take state or a manifest.
+	CauseStore Cause = "store"
+	// CauseState: state could not be read or restored, or is not what the pipeline's operators keep.
 	CauseState Cause = "state"
 	// CauseOperator: an operator returned an error or panicked.
 	CauseOperator Cause = "operator"
@@ -31,7 +33,7 @@ const (
 )
 
 func causes() []Cause {
-	return []Cause{CauseKafka, CauseFenced, CauseTimeout, CauseState, CauseOperator, CauseData, CauseUndecided, CauseOther}
+	return []Cause{CauseKafka, CauseFenced, CauseTimeout, CauseStore, CauseState, CauseOperator, CauseData, CauseUndecided, CauseOther}
 }
 
 // Failure is the end of an attempt that was not asked for.

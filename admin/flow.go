@@ -38,8 +38,6 @@ func subtaskSeries() []series {
 	of := group[Subtask]{items: func(s *Status) []Subtask { return s.Subtasks }, labels: func(Subtask) []string { return nil }}
 	list := []series{
 		{name: "weir_subtasks", help: "Subtasks of this instance.", read: of.sum(func(Subtask) int64 { return 1 })},
-		{name: "weir_persist_retries_total", counter: true, help: "Failed attempts to make state durable.",
-			read: of.sum(func(t Subtask) int64 { return t.PersistRetries })},
 	}
 	list = append(list, bufferSeries("weir_prefetch", "what is fetched and not processed", nil, of,
 		func(t Subtask) Buffer { return t.Prefetch })...)

@@ -49,6 +49,9 @@ func (s *Status) reason() string {
 
 // because completes a sentence with what is known of the cause.
 func (s *Status) because() string {
+	if s.Reason == "" && s.State == Running && s.Store.Error != "" {
+		return "; " + s.Store.Error
+	}
 	if p := s.Checkpoints.InProgress; s.Reason == "" && s.State == Running && len(p) > 0 {
 		return fmt.Sprintf("; checkpoint %d has been in phase %s for %v, acknowledged by %d of %d subtasks%s", p[0].ID, p[0].Phase,
 			s.Time.Sub(p[0].Since).Round(time.Millisecond), len(p[0].Acknowledged), len(s.Subtasks), s.retriedSince(p[0].Since))

@@ -66,6 +66,16 @@ func checkpointSeries() []series {
 			read: func(s *Status, emit emit) { emit(float64(len(s.Checkpoints.InProgress))) }},
 		{name: "weir_checkpoints_in_progress_limit", help: "Checkpoints in progress at which the sources pause.",
 			read: func(s *Status, emit emit) { emit(float64(s.Checkpoints.MaxInFlight)) }},
+		{name: "weir_store_retries_total", counter: true, help: "Writes to the checkpoint store that failed and were tried again.",
+			read: func(s *Status, emit emit) { emit(float64(s.Store.Retries)) }},
+		{name: "weir_store_failing_seconds", help: "How long the checkpoint store has not taken a write; 0 while it takes all.",
+			read: func(s *Status, emit emit) {
+				if s.Store.FailingSince.IsZero() {
+					emit(0)
+					return
+				}
+				emit(max(0, s.Time.Sub(s.Store.FailingSince).Seconds()))
+			}},
 		{name: "weir_transactions_open", help: "Transactions of the job that are open on the brokers.",
 			read: func(s *Status, emit emit) { emit(float64(len(s.Transactions))) }},
 		{name: "weir_transaction_oldest_seconds", help: "Age of the oldest open transaction; absent where none is open.",

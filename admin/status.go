@@ -66,6 +66,9 @@ type Status struct {
 	Channels []Channel         `json:"channels"`
 	States   []OperatorState   `json:"states"`
 
+	// Store is the checkpoint store.
+	Store Store `json:"store"`
+
 	// Retries counts requests that had to be repeated, by Kafka's error code, "connection" where there was no
 	// answer, "no_leader" where there was nobody to ask.
 	Retries map[string]int64 `json:"retries"`
@@ -87,6 +90,17 @@ type Checkpoints struct {
 	MaxInFlight int `json:"max_in_flight,omitempty"`
 	// IntervalSeconds is the time between two triggers.
 	IntervalSeconds float64 `json:"interval_seconds,omitempty"`
+}
+
+// Store is the checkpoint store as the job finds it.
+type Store struct {
+	Path string `json:"path"`
+	// Retries counts writes that failed and were tried again.
+	Retries int64 `json:"retries"`
+	// FailingSince is when the oldest write that does not succeed was tried first, Error what its last try failed with; both
+	// are absent while the store takes everything.
+	FailingSince time.Time `json:"failing_since,omitzero"`
+	Error        string    `json:"error,omitempty"`
 }
 
 // Committed is a checkpoint whose results are visible.
@@ -150,8 +164,6 @@ type Subtask struct {
 	Subtask    int   `json:"subtask"`
 	RecordsIn  int64 `json:"records_in"`
 	RecordsOut int64 `json:"records_out"`
-	// PersistRetries counts failed attempts to make its state durable.
-	PersistRetries int64 `json:"persist_retries"`
 	// Prefetch holds what was fetched and not processed, Produce what was processed and not acknowledged.
 	Prefetch Buffer `json:"prefetch"`
 	Produce  Buffer `json:"produce"`

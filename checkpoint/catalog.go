@@ -44,13 +44,13 @@ func (c *Catalog) location(id record.CheckpointID, run string) string {
 
 // Write stores a manifest, whose Job may be left empty, and returns its location and digest for the witness. All files
 // that it refers to must be stored already. The same manifest may be written again; another one under its name is refused
-// (ErrExists).
+// (ErrExists), and so is one with faults (ErrInvalid).
 func (c *Catalog) Write(ctx context.Context, m *Manifest) (record.Blob, error) {
 	filled := *m
 	filled.Job = c.job
 	content, err := filled.Encode()
 	if err != nil {
-		return record.Blob{}, fmt.Errorf("manifest of checkpoint %d: %w", m.Checkpoint, err)
+		return record.Blob{}, fmt.Errorf("manifest of checkpoint %d: %w: %w", m.Checkpoint, ErrInvalid, err)
 	}
 	location := c.location(m.Checkpoint, m.Run)
 	if planted.Is(planted.CommitBeforeDurable) {

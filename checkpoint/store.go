@@ -18,6 +18,8 @@ var (
 	ErrExists = errors.New("exists with other content")
 	// ErrNotFound means that a name is not there.
 	ErrNotFound = errors.New("not found in the checkpoint store")
+	// ErrInvalid means that a manifest has faults: of the program, not of the store.
+	ErrInvalid = errors.New("the manifest is not valid")
 	// ErrSync means that the operating system could not make a file durable. The process must end: the next fsync may
 	// succeed although the content is lost.
 	ErrSync = errors.New("fsync failed")

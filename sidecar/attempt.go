@@ -108,7 +108,7 @@ func (a *attempt) build(ctx context.Context) (err error) {
 	}
 	a.mesh = exchange.NewMesh(len(a.plan.Edges), a.plan.Subtasks, s.Buffers.Exchange,
 		func(edge int) bool { return a.plan.Edges[edge].Route == nil }, a.wake)
-	a.states = &states{settings: s, plan: a.plan, run: a.run, files: a.job.catalog, restore: a.base.states}
+	a.states = &states{settings: s, plan: a.plan, run: a.run, files: a.job.catalog, writes: &a.job.writes, restore: a.base.states}
 	for i := range a.plan.Subtasks {
 		if err := a.addSubtask(ctx, i); err != nil {
 			return fmt.Errorf("subtask %d: %w", i, err)
@@ -196,10 +196,14 @@ func (a *attempt) work(ctx context.Context) error {
 		}
 		return errDrained
 	})
-	if err := g.Wait(); !errors.Is(err, errDrained) {
-		return err
+	err := g.Wait()
+	if errors.Is(err, errDrained) {
+		return nil
 	}
-	return nil
+	if failing := a.job.writes.failure(); failing != nil && errors.Is(err, barrier.ErrExpiring) {
+		err = fmt.Errorf("%w: %w", err, failing) // which is what the transaction has waited for
+	}
+	return err
 }
 
 // committed says that the attempt got somewhere.

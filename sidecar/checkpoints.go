@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -27,12 +28,18 @@ func newCheckpoints(a *attempt) *checkpoints {
 }
 
 // Prepare implements coordinator.Checkpoints.
-func (c *checkpoints) Prepare(ctx context.Context, done coordinator.Complete) (record.Blob, error) {
+func (c *checkpoints) Prepare(ctx context.Context, done coordinator.Complete) (manifest record.Blob, err error) {
 	a := c.attempt
-	return a.job.catalog.Write(ctx, &checkpoint.Manifest{
+	m := &checkpoint.Manifest{
 		Checkpoint: done.Checkpoint, Attempt: done.Attempt, Run: a.run, Parent: done.Checkpoint - 1, Created: time.Now().UTC(),
 		Transaction: done.Identity, Groups: a.plan.Groups, Plan: layouts(a.plan), Positions: done.Positions, States: done.States,
+	}
+	what := fmt.Sprintf("the manifest of checkpoint %d", done.Checkpoint)
+	err = a.job.writes.write(ctx, what, func(ctx context.Context) (err error) {
+		manifest, err = a.job.catalog.Write(ctx, m)
+		return err
 	})
+	return manifest, err
 }
 
 // Committed implements coordinator.Checkpoints.

@@ -21,6 +21,7 @@ type Job struct {
 	metrics  *admin.Metrics
 	failures admin.Failures
 	retries  admin.Retries
+	writes   storeWrites
 	started  time.Time
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -56,6 +57,7 @@ func New(ctx context.Context, s Settings) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{settings: &s, cluster: cluster, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
+	j.writes.path, j.writes.logger = s.Checkpoint.Dir, s.Logger
 	j.setState(admin.Starting, "")
 	return j, nil
 }
@@ -135,6 +137,7 @@ func (j *Job) pause(ctx context.Context, pause time.Duration, cause error) error
 // once runs one attempt.
 func (j *Job) once(ctx context.Context) (*attempt, error) {
 	j.setState(admin.Recovering, "")
+	j.writes.begin()
 	a, err := j.newAttempt(ctx)
 	defer a.close()
 	if err != nil {
@@ -169,8 +172,14 @@ func (j *Job) setState(s admin.State, reason string) {
 
 // final says that another attempt would end the same way.
 func final(err error) bool {
+	var store *StoreError
+	return operatorDecides(err) || errors.As(err, &store) && store.Final() || kafka.Permanent(err)
+}
+
+// operatorDecides says that only an operator may decide how to go on.
+func operatorDecides(err error) bool {
 	var decides interface{ OperatorDecides() bool }
-	return errors.As(err, &decides) && decides.OperatorDecides() || kafka.Permanent(err)
+	return errors.As(err, &decides) && decides.OperatorDecides()
 }
 
 // tried counts an error that was tried again.

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,3 +229,35 @@ func TestAtLeastOnceLosesNothing(t *testing.T) {
 }
 
 func TestJobOnFake(t *testing.T) { acceptJob(t, kafkatest.Fake(t).Endpoint) }
+
+// TestAStoreThatFailsForLongEndsTheAttempt: manifests and state cannot be written while a file is where the job's folder should
+// be. Checkpoints wait, the attempt ends when the transaction nears its timeout, and says why; the job goes on once it can.
+func TestAStoreThatFailsForLongEndsTheAttempt(t *testing.T) {
+	b := newBench(t, kafkatest.Fake(t).Endpoint, statestore.FS)
+	b.settings.TransactionTimeout = 2 * time.Second
+	b.produce(500)
+	b.start()
+	b.awaitCopies()
+	folder := filepath.Join(b.settings.Checkpoint.Dir, b.settings.Job)
+	if err := errors.Join(os.Rename(folder, folder+".aside"), os.WriteFile(folder, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	b.produce(500)
+	b.e.Until("the end of the attempt", func(context.Context) error {
+		if s := b.job.Status(); len(s.Failures) == 0 {
+			return fmt.Errorf("state %s, %d retries", s.State, s.Store.Retries)
+		}
+		return nil
+	})
+	f := b.job.Status().Failures[0]
+	if f.Cause != admin.CauseStore || !strings.Contains(f.Error, "nears its timeout") && !strings.Contains(f.Error, "near its timeout") ||
+		!strings.Contains(f.Error, b.settings.Checkpoint.Dir) || !strings.Contains(f.Error, "not a directory") {
+		t.Errorf("the attempt ended with cause %s: %s", f.Cause, f.Error)
+	}
+	if err := errors.Join(os.Remove(folder), os.Rename(folder+".aside", folder)); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitCopies()
+	b.stop()
+	b.check()
+}

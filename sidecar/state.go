@@ -26,6 +26,7 @@ type states struct {
 	plan     *topology.Plan
 	run      string
 	files    stateFiles
+	writes   *storeWrites
 	restore  []record.StateHandle
 	mu       sync.Mutex
 	open     []*operatorState
@@ -37,6 +38,7 @@ type operatorState struct {
 	operator string
 	subtask  int
 	files    stateFiles
+	writes   *storeWrites
 }
 
 // store opens the state of a step in a subtask, restored from the checkpoint.
@@ -58,7 +60,7 @@ func (s *states) store(ctx context.Context, subtask, step int) (task.State, erro
 	if err != nil {
 		return nil, err
 	}
-	state := &operatorState{Store: store, operator: st.Name, subtask: subtask, files: s.files}
+	state := &operatorState{Store: store, operator: st.Name, subtask: subtask, files: s.files, writes: s.writes}
 	s.mu.Lock()
 	s.open = append(s.open, state)
 	s.mu.Unlock()
@@ -116,19 +118,24 @@ func (o *operatorState) Table(name string) (topology.Table, error) {
 
 // Freeze implements task.State.
 func (o *operatorState) Freeze(n record.CheckpointID) task.Snapshot {
-	return &snapshot{o, o.Store.Freeze(n)}
+	return &snapshot{o, n, o.Store.Freeze(n)}
 }
 
 type snapshot struct {
-	state  *operatorState
-	frozen *statestore.Snapshot
+	state      *operatorState
+	checkpoint record.CheckpointID
+	frozen     *statestore.Snapshot
 }
 
 // Persist implements task.Snapshot.
-func (s *snapshot) Persist(ctx context.Context) (record.StateHandle, error) {
-	h, err := s.frozen.Persist(ctx, s.state.files)
-	if err != nil && s.state.Err() != nil {
-		err = fmt.Errorf("%w: %w", task.ErrStateLost, err)
-	}
+func (s *snapshot) Persist(ctx context.Context) (h record.StateHandle, err error) {
+	what := fmt.Sprintf("the state of operator %s in subtask %d at checkpoint %d", s.state.operator, s.state.subtask, s.checkpoint)
+	err = s.state.writes.write(ctx, what, func(ctx context.Context) (err error) {
+		h, err = s.frozen.Persist(ctx, s.state.files)
+		if err != nil && s.state.Err() != nil {
+			err = fmt.Errorf("%w: %w", task.ErrStateLost, err)
+		}
+		return err
+	})
 	return h, err
 }

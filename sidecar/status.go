@@ -29,6 +29,7 @@ func (j *Job) Status() admin.Status {
 		a.fill(&s)
 	}
 	j.retries.Fill(&s)
+	j.writes.fill(&s)
 	return s
 }
 
@@ -81,7 +82,7 @@ func (a *attempt) fillSubtasks(s *admin.Status) {
 		st := t.Stats()
 		lane, sink := a.consumer.Lane(i), a.writer.Lane(i)
 		s.Subtasks = append(s.Subtasks, admin.Subtask{
-			Subtask: i, RecordsIn: st.RecordsIn.Load(), RecordsOut: st.RecordsOut.Load(), PersistRetries: st.PersistRetries.Load(),
+			Subtask: i, RecordsIn: st.RecordsIn.Load(), RecordsOut: st.RecordsOut.Load(),
 			Prefetch: buffer(lane.Bytes()), Produce: buffer(sink.Bytes()),
 		})
 	}
@@ -122,9 +123,18 @@ func (o observer) Phase(_ record.CheckpointID, phase string, took time.Duration)
 
 // causeOf classes the end of an attempt.
 func causeOf(err error) admin.Cause {
-	var code *kafka.Error
+	var (
+		code   *kafka.Error
+		store  *StoreError
+		lost   *LostCheckpointError
+		layout *LayoutError
+	)
 	switch {
-	case final(err):
+	case errors.As(err, &store):
+		return admin.CauseStore
+	case errors.As(err, &lost), errors.As(err, &layout):
+		return admin.CauseState
+	case operatorDecides(err):
 		return admin.CauseData
 	case errors.Is(err, txsink.ErrFenced):
 		return admin.CauseFenced
@@ -136,7 +146,7 @@ func causeOf(err error) admin.Cause {
 		return admin.CauseState
 	case errors.Is(err, task.ErrOperator):
 		return admin.CauseOperator
-	case errors.As(err, &code), errors.Is(err, kafka.ErrNoLeader):
+	case errors.As(err, &code), errors.Is(err, kafka.ErrNoLeader), kafka.Permanent(err):
 		return admin.CauseKafka
 	}
 	return admin.CauseOther

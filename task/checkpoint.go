@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -104,9 +103,9 @@ func (s *Subtask) snapshots(ctx context.Context) error {
 		report := Report{Attempt: s.opts.Attempt, Checkpoint: cp.id, Subtask: s.opts.Index, Positions: cp.positions, Freeze: cp.froze}
 		begin := time.Now()
 		for _, f := range cp.snapshots {
-			h, err := s.persist(ctx, cp.id, f)
+			h, err := f.snapshot.Persist(ctx)
 			if err != nil {
-				return err
+				return fmt.Errorf("checkpoint %d of operator %s: %w", cp.id, f.operator, err)
 			}
 			h.Subtask, h.Operator = s.opts.Index, f.operator
 			report.States = append(report.States, h)
@@ -122,35 +121,6 @@ func (s *Subtask) snapshots(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-const (
-	persistBackoff    = 50 * time.Millisecond
-	persistBackoffMax = 5 * time.Second
-)
-
-// persist retries while the checkpoint stays open: it cannot be skipped, and its transaction's timeout bounds the wait.
-func (s *Subtask) persist(ctx context.Context, n record.CheckpointID, f frozen) (record.StateHandle, error) {
-	for wait := persistBackoff; ; wait = min(2*wait, persistBackoffMax) {
-		h, err := f.snapshot.Persist(ctx)
-		if err == nil {
-			return h, nil
-		}
-		if ctx.Err() != nil {
-			return h, context.Cause(ctx)
-		}
-		if errors.Is(err, ErrStateLost) {
-			return h, fmt.Errorf("checkpoint %d of operator %s: %w", n, f.operator, err)
-		}
-		s.stats.PersistRetries.Add(1)
-		s.opts.Logger.Warn("state is not durable yet, trying again", "operator", f.operator, "subtask", s.opts.Index,
-			"checkpoint", n, "wait", wait, "error", err)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return h, fmt.Errorf("checkpoint %d of operator %s was not durable: %w", n, f.operator, err)
-		}
-	}
 }
 
 func (s *Subtask) awaitWritten(ctx context.Context, n record.CheckpointID) error {

@@ -52,8 +52,8 @@ type State interface {
 
 // Snapshot is frozen state on its way to durable storage.
 type Snapshot interface {
-	// Persist makes the state durable. It is called from one goroutine in the order of the checkpoints, again after an
-	// error, until it succeeds or the attempt ends. An error that wraps ErrStateLost is not tried again.
+	// Persist makes the state durable, trying again what may pass: an error ends the attempt. It is called once, from one
+	// goroutine in the order of the checkpoints.
 	Persist(ctx context.Context) (record.StateHandle, error)
 }
 

@@ -7,8 +7,6 @@ type Stats struct {
 	RecordsIn, RecordsOut atomic.Int64
 	// Dropped and DeadLetters count records that an operator could not process, by what became of them.
 	Dropped, DeadLetters atomic.Int64
-	// PersistRetries counts attempts to make state durable that failed.
-	PersistRetries atomic.Int64
 }
 
 // Stats returns the subtask's counters.

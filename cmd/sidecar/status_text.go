@@ -27,6 +27,7 @@ func writeStatus(w io.Writer, sc screen, s admin.Status, before *admin.Status) e
 		line("", "%d in %s for %s, acknowledged by %d of %d subtasks", p.ID, p.Phase, age(s, p.Since), len(p.Acknowledged), len(s.Subtasks))
 	}
 	line("transactions", "%s", transactionsText(s))
+	line("store", "%s", storeText(s))
 	line("retries", "%s%s", countsText(s.Retries), lastRetry(s))
 	line("restarts", "%s", countsText(s.Restarts))
 	for _, f := range s.Failures {
@@ -94,6 +95,14 @@ func transactionsText(s admin.Status) string {
 	oldest := slices.MinFunc(s.Transactions, func(a, b admin.Transaction) int { return a.Since.Compare(b.Since) })
 	return fmt.Sprintf("%d open, the oldest for %s of at most %v", len(s.Transactions), age(s, oldest.Since),
 		time.Duration(s.TransactionTimeoutSeconds*float64(time.Second)))
+}
+
+func storeText(s admin.Status) string {
+	text := fmt.Sprintf("%s, %s repeated", cmp.Or(s.Store.Path, "?"), count(int(s.Store.Retries), "write"))
+	if s.Store.Error != "" {
+		text += fmt.Sprintf("; failing for %s: %s", age(s, s.Store.FailingSince), s.Store.Error)
+	}
+	return text
 }
 
 // lastRetry names the latest error that was tried again, while it is news.

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirstream/weir/admin"
+	"github.com/weirstream/weir/internal/instance"
+	"github.com/weirstream/weir/tests/kafkatest"
+)
+
+const countingPipeline = `version: 1
+job: counting
+kafka: {brokers: [%q], transaction_timeout: 1m}
+checkpoint: {interval: 100ms, store: "file://%s"}
+state: {dir: %q}
+sources:
+  in: {topic: in}
+operators:
+  count: {from: in, key: key, aggregate: {count: count()}}
+sinks:
+  counts: {from: count, topic: counts, format: int64}
+  copies: {from: in, topic: copies}
+parallelism: 2
+http: {listen: "127.0.0.1:0"}
+`
+
+// rig runs weir as a process on a broker within the test.
+type rig struct {
+	t     *testing.T
+	kafka *kafkatest.FakeCluster
+	// dir has the pipeline file and, unless a test moves them, state and checkpoints.
+	dir, store, state string
+	instance          *instance.Instance
+	log               string
+	produced          int
+	client            http.Client
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, kafka: kafkatest.Fake(t), dir: t.TempDir()}
+	r.store, r.state = filepath.Join(r.dir, "checkpoints"), filepath.Join(r.dir, "state")
+	for topic, n := range map[string]int{"in": 2, "counts": 2, "copies": 2} {
+		r.kafka.CreateExactTopic(topic, n)
+	}
+	return r
+}
+
+// file writes the pipeline file and returns its name. replace are pairs of old and new text.
+func (r *rig) file(replace ...string) string {
+	r.t.Helper()
+	text := fmt.Sprintf(countingPipeline, r.kafka.Brokers()[0], r.store, r.state)
+	file := filepath.Join(r.dir, "pipeline.yaml")
+	if err := os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(text)), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	return file
+}
+
+// start starts weir with the arguments given.
+func (r *rig) start(args ...string) {
+	r.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.log = filepath.Join(r.t.TempDir(), "log")
+	r.instance, err = instance.New(r.log, []string{asCommand + "=1"}, append([]string{exe}, args...)...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	i := r.instance
+	r.t.Cleanup(func() {
+		if err := errors.Join(i.Kill(), i.Close()); err != nil {
+			r.t.Error(err)
+		}
+		r.client.CloseIdleConnections()
+	})
+	if err := r.instance.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// logged returns what the process has logged.
+func (r *rig) logged() string {
+	text, err := os.ReadFile(r.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// address is where the process answers, once it has said so.
+func (r *rig) address() (string, error) {
+	_, rest, found := strings.Cut(r.logged(), "address=")
+	if !found {
+		return "", errors.New("it has not said its address yet")
+	}
+	address, _, _ := strings.Cut(rest, "\n")
+	return address, nil
+}
+
+// await waits until the status is as it should be.
+func (r *rig) await(what string, ok func(admin.Status) bool) {
+	r.t.Helper()
+	var last error
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("last: %v\n%s", last, r.logged())
+		}
+	}()
+	r.kafka.Until(what, func(ctx context.Context) error {
+		address, err := r.address()
+		if err != nil {
+			return err
+		}
+		s, err := admin.Fetch(ctx, &r.client, address)
+		if err == nil && !ok(s) {
+			err = fmt.Errorf("it is %s (%s), checkpoints %+v, store %+v", s.State, s.Reason, s.Checkpoints, s.Store)
+			last = err
+		}
+		return err
+	})
+}
+
+// produce writes n records.
+func (r *rig) produce(n int) {
+	r.t.Helper()
+	var rs []kafkatest.Record
+	for range n {
+		rs = append(rs, kafkatest.Record{Partition: int32(r.produced % 2), Key: fmt.Appendf(nil, "k%d", r.produced%10), Value: fmt.Append(nil, r.produced)})
+		r.produced++
+	}
+	r.kafka.Produce("in", rs...)
+}
+
+// awaitCopies waits until all that was produced is copied, and nothing twice.
+func (r *rig) awaitCopies() {
+	r.t.Helper()
+	seen := map[string]int{}
+	r.kafka.Until(fmt.Sprintf("%d committed copies", r.produced), func(context.Context) error {
+		clear(seen)
+		for _, c := range r.kafka.ReadCommitted("copies") {
+			seen[string(c.Value)]++
+		}
+		if len(seen) < r.produced {
+			return fmt.Errorf("%d of %d", len(seen), r.produced)
+		}
+		return nil
+	})
+	for value, n := range seen {
+		if n > 1 {
+			r.t.Errorf("record %s was copied %d times", value, n)
+		}
+	}
+}
+
+// ended waits for the process to end and returns its exit status.
+func (r *rig) ended(within time.Duration) int {
+	r.t.Helper()
+	select {
+	case err := <-r.instance.Exited():
+		_ = r.instance.Ended(err)
+		var exit *exec.ExitError
+		if err == nil {
+			return exitFine
+		}
+		if !errors.As(err, &exit) {
+			r.t.Fatal(err)
+		}
+		return exit.ExitCode()
+	case <-time.After(within):
+		r.t.Fatalf("it did not end within %v:\n%s", within, r.logged())
+		return -1
+	}
+}
+
+// TestFault28AFullDiskHoldsCheckpointsBack fills the file system of the checkpoint store.
+func TestFault28AFullDiskHoldsCheckpointsBack(t *testing.T) {
+	r := newRig(t)
+	r.store = t.TempDir()
+	if err := syscall.Mount("tmpfs", r.store, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("a file system of a given size needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(r.store, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	r.produce(100)
+	r.start("run", r.file("state: {", "state: {backend: fs, "))
+	r.awaitCopies()
+	filler, err := os.Create(filepath.Join(r.store, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer filler.Close()
+	r.produce(100)
+	r.await("checkpoints that wait for the store", func(s admin.Status) bool {
+		if _, err := filler.Write(make([]byte, 8<<20)); !errors.Is(err, syscall.ENOSPC) { // again: collecting has made room
+			t.Fatalf("filling the store: %v", err)
+		}
+		return s.Store.Retries > 3 && len(s.Checkpoints.InProgress) > 0 && strings.Contains(s.Store.Error, "no space left")
+	})
+	if err := errors.Join(os.Remove(filler.Name()), filler.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitCopies()
+	r.await("a store that takes everything", func(s admin.Status) bool {
+		return s.State == admin.Running && s.Store.Error == "" && len(s.Failures) == 0
+	})
+	if n := strings.Count(r.logged(), "no space left"); n != 1 {
+		t.Errorf("%d lines of log tell of the full disk:\n%s", n, r.logged())
+	}
+	if err := r.instance.Stop(20 * time.Second); err != nil {
+		t.Error(err)
+	}
+}
