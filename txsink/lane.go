@@ -37,6 +37,8 @@ type gathering struct {
 type period struct {
 	lane     *Lane
 	identity record.Identity
+	// turn counts the periods of a lane. Every barrier passes every lane, so periods of one turn belong to one transaction.
+	turn int
 	// checkpoint is set when the period is over.
 	checkpoint record.CheckpointID
 	closed     bool
@@ -47,7 +49,11 @@ type period struct {
 func (l *Lane) Begin(first record.Identity) { l.start(first) }
 
 func (l *Lane) start(id record.Identity) {
-	l.now = &period{lane: l, identity: id}
+	turn := 0
+	if l.now != nil {
+		turn = l.now.turn + 1
+	}
+	l.now = &period{lane: l, identity: id, turn: turn}
 	l.writer.mu.Lock()
 	l.periods = append(l.periods, l.now)
 	l.writer.mu.Unlock()

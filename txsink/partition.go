@@ -51,6 +51,16 @@ func (q *queue) push(b *batch) { q.batches = append(q.batches, b) }
 
 // next returns the batch to send now and counts it as sent, or nil.
 func (q *queue) next(now time.Time) *batch {
+	b := q.ready(now)
+	if b != nil {
+		q.sent++
+		q.inFlight++
+	}
+	return b
+}
+
+// ready returns the batch that next would.
+func (q *queue) ready(now time.Time) *batch {
 	if q.stopped {
 		return nil
 	}
@@ -71,8 +81,6 @@ func (q *queue) next(now time.Time) *batch {
 		!planted.Is(planted.WriteAhead) {
 		return nil
 	}
-	q.sent++
-	q.inFlight++
 	return b
 }
 

@@ -22,6 +22,8 @@ type sender struct {
 	conn *kafka.Conn
 	// broken is the connection on which a request has failed.
 	broken atomic.Pointer[kafka.Conn]
+	// first is the index of the partition that the next request begins with.
+	first int
 }
 
 const (
@@ -69,49 +71,63 @@ func (s *sender) run(ctx context.Context) error {
 	}
 }
 
-// collect takes what may be sent now, or says how long to wait for a partition that pauses.
+// collect takes what may be sent now, or says how long to wait for a partition that pauses. A request has one transactional
+// id, so it is for the oldest transaction that has something ready: a partition that is behind would otherwise wait for
+// ever for a request without anything of the transactions after its own.
 func (s *sender) collect(now time.Time) (*sarama.ProduceRequest, []sending, time.Duration) {
 	if s.out.Load() >= maxRequests {
 		return nil, nil, 0
 	}
 	w := s.writer
-	req := &sarama.ProduceRequest{Version: 10, RequiredAcks: sarama.WaitForAll, Timeout: int32(w.opts.RequestTimeout / time.Millisecond)}
-	var sent []sending
-	var wait time.Duration
-	size := 0
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.parts {
-		if p.sender != s || size >= maxRequestBytes || !fits(req, p) {
+	oldest, wait := s.oldest(now)
+	if oldest == nil {
+		return nil, nil, wait
+	}
+	req := &sarama.ProduceRequest{Version: 10, RequiredAcks: sarama.WaitForAll, Timeout: int32(w.opts.RequestTimeout / time.Millisecond)}
+	if !oldest.identity.IsZero() {
+		req.TransactionalID = &oldest.identity.TransactionalID
+	}
+	var sent []sending
+	size := 0
+	for i := range w.parts {
+		at := (s.first + i) % len(w.parts)
+		p := w.parts[at]
+		if p.sender != s {
 			continue
+		}
+		if b := p.queue.ready(now); b == nil || b.period.turn != oldest.turn {
+			continue
+		}
+		if size >= maxRequestBytes {
+			s.first = at // it begins the next request, so that each has its turn
+			break
 		}
 		b := p.queue.next(now)
-		if b == nil {
-			if at, ok := p.queue.resumes(); ok && (wait == 0 || at.Sub(now) < wait) {
-				wait = max(at.Sub(now), time.Millisecond)
-			}
-			continue
-		}
-		if !b.identity.IsZero() {
-			req.TransactionalID = &b.identity.TransactionalID
-		}
 		req.AddBatch(p.tp.Topic, p.tp.Partition, b.wire)
 		sent = append(sent, sending{p, b})
 		size += b.slab.bytes
 	}
-	return req, sent, wait
+	return req, sent, 0
 }
 
-// fits says whether p's next batch may share the request: a request has one transactional id.
-func fits(req *sarama.ProduceRequest, p *partition) bool {
-	if req.TransactionalID == nil {
-		return true
+// oldest returns the period of the oldest transaction that has a batch ready here; where there is none, the time until a
+// partition that pauses may go on, 0 where none does. The writer's lock is held.
+func (s *sender) oldest(now time.Time) (oldest *period, wait time.Duration) {
+	for _, p := range s.writer.parts {
+		if p.sender != s {
+			continue
+		}
+		if b := p.queue.ready(now); b != nil {
+			if oldest == nil || b.period.turn < oldest.turn {
+				oldest = b.period
+			}
+		} else if at, ok := p.queue.resumes(); ok && (wait == 0 || at.Sub(now) < wait) {
+			wait = max(at.Sub(now), time.Millisecond)
+		}
 	}
-	at := p.queue.sent
-	if p.queue.failed {
-		at = 0
-	}
-	return at >= len(p.queue.batches) || p.queue.batches[at].identity.TransactionalID == *req.TransactionalID
+	return oldest, wait
 }
 
 var errNoAnswer = errors.New("the response does not mention the partition")

@@ -30,7 +30,7 @@ const (
 	viewRate   = 500 // a second
 	// recovery is what a job may take from the end of a fault to its next commit: a broker's session and election, the
 	// transaction's timeouts on a busy machine, and some.
-	recovery = 60 * time.Second
+	recovery = 30 * time.Second
 )
 
 // bed is a job under load, with its Kafka and its judge.

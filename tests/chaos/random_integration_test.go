@@ -5,7 +5,9 @@ package chaos
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -130,7 +132,10 @@ func TestAtRandom(t *testing.T) {
 	defer func() {
 		t.Logf("repeat with SEED=%d FAULTS=%d; answers and requests lost by kind: %v", seed, number("FAULTS", 12), b.kafka.Hits())
 	}()
-	all := faults()
+	all := chosen(faults(), os.Getenv("ONLY"))
+	if len(all) == 0 {
+		t.Fatalf("no fault has ONLY=%q in its name", os.Getenv("ONLY"))
+	}
 	for range number("FAULTS", 12) {
 		f := draw(all, b.random)
 		b.wait(b.between(0, 1500*time.Millisecond))
@@ -141,6 +146,11 @@ func TestAtRandom(t *testing.T) {
 		b.kafka.InSync()
 	}
 	b.judge()
+}
+
+// chosen keeps the faults whose name has the given part.
+func chosen(all []fault, part string) []fault {
+	return slices.DeleteFunc(all, func(f fault) bool { return !strings.Contains(f.name, part) })
 }
 
 func draw(all []fault, random *rand.Rand) fault {
