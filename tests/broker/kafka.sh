@@ -32,8 +32,9 @@ version=$(sed -n 's/.*<kafka.version>\(.*\)<.*/\1/p' "$here/pom.xml")
 cache=${WEIR_CACHE:-$here/../../.cache}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
-lib=$cache/kafka-$version/lib
-archive=$cache/kafka-$version/classes-$(readlink -f "$(command -v java || echo none)" | cksum | cut -d' ' -f1).jsa
+jars=$(cksum <"$here/pom.xml" | cut -d' ' -f1) # another list of jars is another folder: brokers may be running from this one
+lib=$cache/kafka-$version/lib-$jars
+archive=$cache/kafka-$version/classes-$jars-$(readlink -f "$(command -v java || echo none)" | cksum | cut -d' ' -f1).jsa
 dir=${WEIR_BROKER_DIR:-$cache/broker}
 ready_seconds=60
 
