@@ -39,6 +39,23 @@ func NewDir(root string) (*Dir, error) {
 	return newDir(root, system{})
 }
 
+// OpenDir returns the store in a folder that is there, for reading: nothing is made, so the folder may be one that this process
+// cannot write to. Writing to it needs NewDir.
+func OpenDir(root string) (*Dir, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(root)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder", root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{root: root, disk: system{}}, nil
+}
+
 func newDir(root string, d disk) (*Dir, error) {
 	s := &Dir{root: root, disk: d}
 	if err := s.makeFolder(filepath.Join(root, temporary)); err != nil {

@@ -117,3 +117,27 @@ func tmpfs(t *testing.T, size string) string {
 	})
 	return dir
 }
+
+// TestOpenDirReadsWithoutWriting opens a store as one does that this process may not write to, and one that is not there.
+func TestOpenDirReadsWithoutWriting(t *testing.T) {
+	root := t.TempDir()
+	if _, err := newDir(t, root).Create(t.Context(), "a/b", []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(root, ".tmp")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := checkpoint.OpenDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := d.List(t.Context(), "a"); err != nil || len(names) != 1 {
+		t.Errorf("listed %v, error %v", names, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, ".tmp")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("opening a store for reading made a folder in it: %v", err)
+	}
+	if _, err := checkpoint.OpenDir(filepath.Join(root, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a store that is not there: %v", err)
+	}
+}

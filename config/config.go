@@ -22,6 +22,8 @@ type Config struct {
 	Instance    string `key:"instance" flag:"instance" doc:"Name of this process in logs and status; the host name where it is empty."`
 	Parallelism int    `key:"parallelism" default:"0" min:"0" max:"1024" flag:"parallelism" doc:"Subtasks of this instance, each a goroutine that processes a share of the keys; 0 means one for each core."`
 
+	ShutdownTimeout time.Duration `key:"shutdown_timeout" default:"25s" min:"1s" flag:"shutdown-timeout" doc:"Time for a stop in order: the last checkpoint is committed, or what is open is aborted. Keep it below what sends SIGKILL, Kubernetes' terminationGracePeriodSeconds of 30 s for instance."`
+
 	Kafka      Kafka      `key:"kafka"`
 	Checkpoint Checkpoint `key:"checkpoint"`
 	State      State      `key:"state"`

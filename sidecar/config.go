@@ -33,7 +33,8 @@ func FromConfig(c *config.Config, version string, logger *slog.Logger) (Settings
 	s := Settings{
 		Job: c.Job, Instance: instance, Version: version, Kafka: connection(c),
 		TransactionTimeout: c.Kafka.TransactionTimeout, Discovery: c.Kafka.PartitionDiscovery, StartTimeout: c.Kafka.StartTimeout,
-		Group: c.ConsumerGroup(), Ledger: c.LedgerTopic(), Graph: c.Graph, Subtasks: c.Subtasks(), Logger: logger,
+		ShutdownTimeout: c.ShutdownTimeout,
+		Group:           c.ConsumerGroup(), Ledger: c.LedgerTopic(), Graph: c.Graph, Subtasks: c.Subtasks(), Logger: logger,
 		Checkpoint: Checkpointing{
 			Interval: c.Checkpoint.Interval, Dir: c.CheckpointDir(), Keep: c.Checkpoint.Keep, InFlight: c.Checkpoint.MaxInFlight,
 			Transactions: c.Checkpoint.TransactionalID,

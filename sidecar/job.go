@@ -3,13 +3,14 @@ package sidecar
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/txsink"
 )
 
@@ -31,13 +32,20 @@ type Job struct {
 		current *attempt
 		state   admin.State
 		reason  string
+		// connected says that the cluster fits the job.
+		connected bool
+		// attempt is the number of the attempt, also while it recovers; began is when it began.
+		attempt record.Attempt
+		began   time.Time
 	}
+	// left is what an attempt left behind that could not be drained in time. Run owns it.
+	left *leftovers
 }
 
 var errSlowStart = errors.New("the brokers did not answer within kafka.start_timeout")
 
-// New connects to Kafka and checks that the cluster fits the job; Run does the rest.
-func New(ctx context.Context, s Settings) (*Job, error) {
+// New prepares an instance: it opens the checkpoint store. Run does the rest.
+func New(s Settings) (*Job, error) {
 	store, err := checkpoint.NewDir(s.Checkpoint.Dir)
 	if err != nil {
 		return nil, err
@@ -46,24 +54,39 @@ func New(ctx context.Context, s Settings) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.StartTimeout, errSlowStart)
-	defer cancel()
-	cluster, err := kafka.Open(ctx, s.Kafka)
-	if err != nil {
-		return nil, err
-	}
-	if err := preflight(ctx, cluster, &s); err != nil {
-		cluster.Close()
-		return nil, err
-	}
-	j := &Job{settings: &s, cluster: cluster, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
+	j := &Job{settings: &s, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
 	j.writes.path, j.writes.logger = s.Checkpoint.Dir, s.Logger
 	j.setState(admin.Starting, "")
 	return j, nil
 }
 
+// connect connects to Kafka and checks that the cluster fits the job.
+func (j *Job) connect(ctx context.Context) error {
+	s := j.settings
+	j.setState(admin.Starting, "connecting to Kafka at "+strings.Join(s.Kafka.Brokers, ", "))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.StartTimeout, errSlowStart)
+	defer cancel()
+	cluster, err := kafka.Open(ctx, s.Kafka)
+	if err != nil {
+		return err
+	}
+	j.cluster = cluster
+	j.setState(admin.Starting, "checking topics, rights and settings of the brokers")
+	if err := preflight(ctx, cluster, s); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.mu.connected = true
+	j.mu.Unlock()
+	return nil
+}
+
 // Close closes the connections to Kafka, after Run.
-func (j *Job) Close() { j.cluster.Close() }
+func (j *Job) Close() {
+	if j.cluster != nil {
+		j.cluster.Close()
+	}
+}
 
 // Stop asks for a last checkpoint, after whose commit Run returns nil. Any goroutine may call it, repeatedly.
 func (j *Job) Stop() { j.stopOnce.Do(func() { close(j.stop) }) }
@@ -83,9 +106,18 @@ func preflight(ctx context.Context, cluster *kafka.Cluster, s *Settings) error {
 // Metrics are what the job reports of itself.
 func (j *Job) Metrics() *admin.Metrics { return j.metrics }
 
-// Run runs attempts until a stop has drained the job (nil), ctx ends, or an error comes up that no restart can mend.
+// Run connects, and runs attempts until a stop has drained the job (nil), ctx ends, or an error comes up that no restart can
+// mend. A stop that cannot be completed in time ends with a *StopError. It is called once.
 func (j *Job) Run(ctx context.Context) error {
-	err := j.attempts(ctx)
+	bounded, cancel := j.boundStop(ctx)
+	defer cancel()
+	err := j.connect(bounded)
+	if err == nil {
+		err = j.attempts(bounded)
+	}
+	if err != nil && ctx.Err() == nil && j.stopping() && !final(err) {
+		err = j.unfinished(err)
+	}
 	switch {
 	case err == nil:
 		j.setState(admin.Stopped, "")
@@ -107,7 +139,7 @@ func (j *Job) attempts(ctx context.Context) error {
 		}
 		again := !final(err)
 		j.failures.Record(admin.Failure{Time: time.Now(), Attempt: int64(a.number), Cause: causeOf(err), Error: err.Error()}, again)
-		if !again {
+		if !again || j.stopping() {
 			return err
 		}
 		if a.committed() {
@@ -130,7 +162,7 @@ func (j *Job) pause(ctx context.Context, pause time.Duration, cause error) error
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-j.stop:
-		return fmt.Errorf("stopped between two attempts; the last one ended because: %w", cause)
+		return cause
 	}
 }
 
@@ -155,7 +187,11 @@ func (j *Job) once(ctx context.Context) (*attempt, error) {
 		case <-done:
 		}
 	}()
-	return a, a.work(ctx)
+	err = a.work(ctx)
+	if errors.Is(context.Cause(ctx), errStopTimeout) {
+		j.left = a.leave(ctx)
+	}
+	return a, err
 }
 
 func (j *Job) setCurrent(a *attempt) {
@@ -167,6 +203,13 @@ func (j *Job) setCurrent(a *attempt) {
 func (j *Job) setState(s admin.State, reason string) {
 	j.mu.Lock()
 	j.mu.state, j.mu.reason = s, reason
+	j.mu.Unlock()
+}
+
+// numbered is called when an attempt knows its number.
+func (j *Job) numbered(a *attempt) {
+	j.mu.Lock()
+	j.mu.attempt, j.mu.began = a.number, a.began
 	j.mu.Unlock()
 }
 

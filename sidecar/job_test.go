@@ -52,7 +52,7 @@ func newBench(t *testing.T, e *kafkatest.Endpoint, backend statestore.Backend) *
 		t.Fatal(faults)
 	}
 	b.settings = sidecar.Settings{
-		Job: name, Instance: "test", Kafka: kafka.Options{Brokers: e.Brokers()}, TransactionTimeout: time.Minute, Discovery: time.Minute, StartTimeout: time.Minute,
+		Job: name, Instance: "test", Kafka: kafka.Options{Brokers: e.Brokers()}, TransactionTimeout: time.Minute, Discovery: time.Minute, StartTimeout: time.Minute, ShutdownTimeout: time.Minute,
 		Group: name, Ledger: name + "-ledger", Graph: graph, Subtasks: 2,
 		Checkpoint: sidecar.Checkpointing{Interval: 50 * time.Millisecond, Dir: t.TempDir(), Keep: 3, InFlight: 2, Transactions: 2},
 		State:      sidecar.State{Backend: backend, Dir: t.TempDir(), Cache: 16 << 20},
@@ -76,7 +76,7 @@ func (b *bench) produce(n int) {
 
 func (b *bench) start() {
 	b.t.Helper()
-	job, err := sidecar.New(b.t.Context(), b.settings)
+	job, err := sidecar.New(b.settings)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -103,6 +103,7 @@ func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
 	}
 	a.number++
 	a.run = checkpoint.NewRun(a.number)
+	a.job.numbered(a)
 	return nil
 }
 

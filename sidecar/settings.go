@@ -23,6 +23,8 @@ type Settings struct {
 	Discovery time.Duration
 	// StartTimeout bounds the wait for brokers and topics at start.
 	StartTimeout time.Duration
+	// ShutdownTimeout bounds a stop in order, from the signal to the end of Run.
+	ShutdownTimeout time.Duration
 	// Group is the consumer group that shows the job's offsets; Ledger the topic of the witness.
 	Group, Ledger string
 

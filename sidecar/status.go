@@ -17,10 +17,12 @@ import (
 func (j *Job) Status() admin.Status {
 	j.mu.Lock()
 	a, state, reason := j.mu.current, j.mu.state, j.mu.reason
+	number, began := j.mu.attempt, j.mu.began
 	j.mu.Unlock()
 	s := admin.Status{
 		Job: j.settings.Job, Instance: j.settings.Instance, Version: j.settings.Version, Guarantee: j.settings.guarantee(),
-		State: state, Reason: reason, Started: j.started, TransactionTimeoutSeconds: j.settings.TransactionTimeout.Seconds(),
+		State: state, Reason: reason, Started: j.started, Attempt: int64(number), AttemptStarted: began,
+		TransactionTimeoutSeconds: j.settings.TransactionTimeout.Seconds(),
 	}
 	s.Checkpoints.MaxInFlight = j.settings.Checkpoint.InFlight
 	s.Checkpoints.IntervalSeconds = j.settings.Checkpoint.Interval.Seconds()
@@ -42,7 +44,6 @@ func (s *Settings) guarantee() string {
 
 // fill adds the picture of an attempt that is built.
 func (a *attempt) fill(s *admin.Status) {
-	s.Attempt, s.AttemptStarted = int64(a.number), a.began
 	a.fillCheckpoints(s, a.coordinator.Status())
 	for _, p := range a.consumer.Status() {
 		s.Sources = append(s.Sources, admin.SourcePartition{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -86,10 +85,7 @@ func (t *JobTransactions) Close() { t.cluster.Close() }
 
 // openCatalog opens the checkpoint store if it is there. It is not made: looking leaves no traces.
 func (t *JobTransactions) openCatalog() {
-	if _, t.storeErr = os.Stat(t.settings.Checkpoint.Dir); t.storeErr != nil {
-		return
-	}
-	store, err := checkpoint.NewDir(t.settings.Checkpoint.Dir)
+	store, err := checkpoint.OpenDir(t.settings.Checkpoint.Dir)
 	if err == nil {
 		t.catalog, err = checkpoint.NewCatalog(store, t.settings.Job)
 	}

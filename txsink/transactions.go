@@ -2,6 +2,7 @@ package txsink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -57,6 +58,8 @@ type slot struct {
 	// last is the identity that Kafka gave out last; fresh says that no transaction was opened with it.
 	last  record.Identity
 	fresh bool
+	// opened says that a transaction was opened under the id by this attempt; it may have ended since.
+	opened bool
 	// witness is the ledger offset of the last transaction's witness, -1 where none was written.
 	witness int64
 }
@@ -146,7 +149,7 @@ func (t *Transactions) Open(ctx context.Context, i int) (record.Identity, error)
 			return record.Identity{}, err
 		}
 	}
-	s.fresh, s.witness = false, -1
+	s.fresh, s.witness, s.opened = false, -1, true
 	return s.last, t.addPartitions(ctx, s, t.partitions)
 }
 
@@ -243,6 +246,23 @@ func (t *Transactions) end(ctx context.Context, s *slot, id record.Identity, com
 func (t *Transactions) Abort(ctx context.Context, i int) error {
 	s := &t.slots[i]
 	return t.end(ctx, s, s.last, false)
+}
+
+// AbortOpen ends the open transactions of all slots without effect, as far as Kafka answers before ctx ends. No other call may
+// be under way. A transaction that is over already, in either way, stays as it is.
+func (t *Transactions) AbortOpen(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range t.slots {
+		if s := &t.slots[i]; s.opened {
+			g.Go(func() error {
+				if err := t.end(ctx, s, s.last, false); !errors.Is(err, ErrUndecided) {
+					return err
+				}
+				return nil
+			})
+		}
+	}
+	return g.Wait()
 }
 
 // awaitLeaders waits until every partition has a leader: a broker of version 4.3 writes no marker for one that has none.

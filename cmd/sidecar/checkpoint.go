@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -35,12 +34,9 @@ func openCatalog(cmd *cobra.Command, file string) (*checkpoint.Catalog, error) {
 		return nil, err
 	}
 	dir := c.CheckpointDir()
-	if _, err := os.Stat(dir); err != nil { // NewDir would make the folder
-		return nil, fmt.Errorf("there is no checkpoint store: %w; the job has not run yet, or checkpoint.store names another folder", err)
-	}
-	store, err := checkpoint.NewDir(dir)
+	store, err := checkpoint.OpenDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("there is no checkpoint store: %w; the job has not run yet, or checkpoint.store names another folder", err)
 	}
 	return checkpoint.NewCatalog(store, c.Job)
 }

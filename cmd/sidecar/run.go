@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -23,7 +23,8 @@ func newRun() *cobra.Command {
 		Use:   "run FILE",
 		Short: "Run a pipeline",
 		Long: `Runs a pipeline until it is told to end. SIGTERM and SIGINT take a last checkpoint, commit it, and leave no
-transaction open; a second signal ends at once, which loses nothing but the time since the last checkpoint.`,
+transaction open. Where that is not done within shutdown_timeout, or at a second signal, the process ends with status 1,
+which loses nothing: the next start goes on from the last committed checkpoint.`,
 		Example: `  weir init pipeline.yaml
   weir run pipeline.yaml --brokers localhost:9092`,
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -66,25 +67,46 @@ func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
-
-	job, err := sidecar.New(ctx, settings)
+	job, err := sidecar.New(settings)
 	if err != nil {
 		return err
 	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	hurried := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- supervise(ctx, c, job, &stopper{signals, hurried, logger}) }()
+	select {
+	case err = <-ended:
+	case <-hurried:
+		select {
+		case err = <-ended:
+		case <-time.After(hurriedWait):
+			err = errHurried // something hangs, and the process is to end now
+		}
+	}
+	if !errors.Is(err, errStopped) {
+		return err
+	}
+	logger.Info("stopped; the last checkpoint is committed")
+	return nil
+}
+
+// hurriedWait is how long the end may take after a second signal.
+const hurriedWait = time.Second
+
+// supervise runs a job with what is around it. HTTP answers before Kafka does.
+func supervise(ctx context.Context, c *config.Config, job *sidecar.Job, stop *stopper) error {
 	defer job.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	if c.HTTP.Listen != "off" {
 		server, err := admin.Listen(ctx, admin.Options{Listen: c.HTTP.Listen, Job: job, Metrics: job.Metrics(),
-			ReadyWithin: max(admin.DefaultReadyWithin, readyIntervals*c.Checkpoint.Interval), Logger: logger})
+			ReadyWithin: max(admin.DefaultReadyWithin, readyIntervals*c.Checkpoint.Interval), Logger: stop.logger})
 		if err != nil {
 			return err
 		}
-		logger.Info("health, metrics and status", "address", "http://"+server.Addr())
+		stop.logger.Info("health, metrics and status", "address", "http://"+server.Addr())
 		g.Go(func() error { return server.Run(ctx) })
 	}
 	g.Go(func() error {
@@ -94,12 +116,8 @@ func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
 		}
 		return err
 	})
-	g.Go(func() error { return obey(ctx, signals, job, logger) })
-	if err := g.Wait(); !errors.Is(err, errStopped) {
-		return err
-	}
-	logger.Info("stopped; the last checkpoint is committed")
-	return nil
+	g.Go(func() error { return stop.obey(ctx, job) })
+	return g.Wait()
 }
 
 // readyIntervals is the number of checkpoint intervals without a commit from which on a job is not ready.
@@ -108,17 +126,29 @@ const readyIntervals = 3
 // errStopped ends the parts around a job that was drained.
 var errStopped = errors.New("stopped")
 
-// obey drains the job at the first signal and ends it at the second.
-func obey(ctx context.Context, signals <-chan os.Signal, job *sidecar.Job, logger *slog.Logger) error {
+// errHurried ends the process at a second signal.
+var errHurried = errors.New("ended by a second signal before the last checkpoint was committed; nothing is lost: the next start goes on from " +
+	"the last committed checkpoint")
+
+// stopper drains a job at the first signal and ends it at the second.
+type stopper struct {
+	signals <-chan os.Signal
+	// hurried is closed at the second signal.
+	hurried chan struct{}
+	logger  *slog.Logger
+}
+
+func (s *stopper) obey(ctx context.Context, job *sidecar.Job) error {
 	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
 			return nil
-		case s := <-signals:
+		case sig := <-s.signals:
 			if !first {
-				return fmt.Errorf("ended by a second signal (%s) before the last checkpoint was committed", s)
+				close(s.hurried)
+				return errHurried
 			}
-			logger.Info("taking a last checkpoint", "signal", s.String())
+			s.logger.Info("taking a last checkpoint; another signal ends the process at once", "signal", sig.String())
 			job.Stop()
 		}
 	}

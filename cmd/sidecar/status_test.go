@@ -186,3 +186,11 @@ func TestStatusRefusesNonsense(t *testing.T) {
 		t.Errorf("nobody there: status %d, %s", status, errOut)
 	}
 }
+
+func TestStatusOfAStartNamesNoAttempt(t *testing.T) {
+	s := aStatus()
+	s.State, s.Attempt, s.Reason = admin.Recovering, 0, ""
+	if _, got, _ := weir(t, "status", "--address", answering(t, s)); !strings.Contains(squeezed(got), "state recovering, up 1h30m0s") {
+		t.Errorf("an attempt without a number:\n%s", got)
+	}
+}

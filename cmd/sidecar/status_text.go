@@ -21,7 +21,7 @@ func writeStatus(w io.Writer, sc screen, s admin.Status, before *admin.Status) e
 		fmt.Fprintf(&b, "%-13s %s\n", name, strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}
 	line("job", "%s, %s, instance %s, weir %s", s.Job, cmp.Or(s.Guarantee, "no guarantee given"), s.Instance, s.Version)
-	line("state", "%s, attempt %d, up %s %s", sc.paint(stateColor(s.State), string(s.State)), s.Attempt, age(s, s.Started), because(s))
+	line("state", "%s%s, up %s %s", sc.paint(stateColor(s.State), string(s.State)), attemptText(s), age(s, s.Started), because(s))
 	line("checkpoint", "%s", checkpointText(s))
 	for _, p := range s.Checkpoints.InProgress {
 		line("", "%d in %s for %s, acknowledged by %d of %d subtasks", p.ID, p.Phase, age(s, p.Since), len(p.Acknowledged), len(s.Subtasks))
@@ -43,6 +43,14 @@ func writeStatus(w io.Writer, sc screen, s admin.Status, before *admin.Status) e
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// attemptText is "" as long as a job does not know how many attempts there were.
+func attemptText(s admin.Status) string {
+	if s.Attempt == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", attempt %d", s.Attempt)
 }
 
 func stateColor(s admin.State) int {
