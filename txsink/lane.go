@@ -95,9 +95,18 @@ func (l *Lane) Write(output int, records []record.Record) error {
 	return nil
 }
 
-// Flush sends what is gathered: the subtask has nothing else to do.
-func (l *Lane) Flush() {
+// Flush sends what is gathered: the subtask has nothing else to do. Partitions whose leader does not keep up go on gathering,
+// so that they catch up in large batches instead of falling behind in small ones; the subtask is woken when one has caught up.
+func (l *Lane) Flush() { l.flush((*Writer).keepsUp) }
+
+// flush seals what is gathered for the partitions that now says are due.
+func (l *Lane) flush(now func(*Writer, *partition) bool) {
+	late := l.filled[:0]
 	for _, g := range l.filled {
+		if g.slab != nil && !now(l.writer, g.partition) {
+			late = append(late, g)
+			continue
+		}
 		g.listed = false
 		if g.slab != nil {
 			if err := l.seal(g); err != nil {
@@ -105,13 +114,13 @@ func (l *Lane) Flush() {
 			}
 		}
 	}
-	l.filled = l.filled[:0]
+	l.filled = late
 }
 
 // Barrier ends the transaction of checkpoint n for this lane and goes on with next. Acked is called when all that was
 // written before is acknowledged.
 func (l *Lane) Barrier(n record.CheckpointID, next record.Identity) {
-	l.Flush()
+	l.flush(func(*Writer, *partition) bool { return true })
 	w := l.writer
 	w.mu.Lock()
 	l.now.checkpoint, l.now.closed = n, true

@@ -56,3 +56,31 @@ func TestEveryPartitionHasItsTurn(t *testing.T) {
 		sent[0].partition.queue.push(&again)
 	}
 }
+
+// TestAPartitionThatIsBehindGathers: one record at a time to a leader that does not answer must not become one batch each.
+func TestAPartitionThatIsBehindGathers(t *testing.T) {
+	woken := 0
+	w := NewWriter(nil, WriterOptions{
+		Outputs: []Output{{Topic: "out", Partitions: 1}}, Subtasks: 1, Transactional: true,
+		Wake: func(int) { woken++ }, Acked: func(int, record.CheckpointID) {},
+	})
+	l, p := w.Lane(0), w.parts[0]
+	l.Begin(record.Identity{TransactionalID: "t", ProducerID: 1})
+	for range 100 {
+		if err := l.Write(0, []record.Record{{Value: []byte("v")}}); err != nil {
+			t.Fatal(err)
+		}
+		l.Flush()
+	}
+	if n := len(p.queue.batches); n != maxUnacknowledged {
+		t.Fatalf("%d batches for a leader that does not answer, want %d", n, maxUnacknowledged)
+	}
+	w.answered(p, p.queue.next(time.Now()), outcome{offset: 0})
+	if woken != 1 {
+		t.Fatalf("the subtask was woken %d times when the queue was short again, want once", woken)
+	}
+	l.Flush()
+	if last := p.queue.batches[len(p.queue.batches)-1]; last.wire.LastOffsetDelta != 100-maxUnacknowledged-1 {
+		t.Errorf("the next batch has %d records, want all that were gathered", last.wire.LastOffsetDelta+1)
+	}
+}

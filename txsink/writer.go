@@ -97,6 +97,8 @@ type partition struct {
 	lane *Lane
 	// sender is where the leader is, nil while it is looked for.
 	sender *sender
+	// late says that its lane goes on gathering until the queue is short again.
+	late bool
 	// last is the offset of the last acknowledged record of each identity whose fate is open.
 	last map[record.Identity]int64
 	// refusedSince is when the oldest batch was first not taken, warned when that was last said.
@@ -252,6 +254,14 @@ func (w *Writer) enqueue(p *partition, b *batch) error {
 	return nil
 }
 
+// keepsUp says that p's queue is no longer than what may be on its way, and otherwise has its subtask woken when it is.
+func (w *Writer) keepsUp(p *partition) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.late = len(p.queue.batches) >= maxUnacknowledged
+	return !p.late
+}
+
 // pause after a failure: the first writes of an identity are verified one at a time, so many are answered 19 at once.
 const (
 	pauseMin    = 5 * time.Millisecond
@@ -293,7 +303,12 @@ func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	if p.sender != nil {
 		p.sender.kick() // not only the one that asked: the partition may have moved to another broker in the meantime
 	}
+	caughtUp := p.late && len(p.queue.batches) < maxUnacknowledged
+	p.late = p.late && !caughtUp
 	w.mu.Unlock()
+	if caughtUp {
+		w.opts.Wake(b.period.lane.subtask)
+	}
 	if v == fatal {
 		w.fail(explain(p, b, o.err))
 	}

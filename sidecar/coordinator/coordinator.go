@@ -2,6 +2,9 @@ package coordinator
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -149,7 +152,7 @@ func (c *Coordinator) step(ctx context.Context, e barrier.Event) (done bool, err
 	for _, a := range c.core.Step(c.note(e)) {
 		switch a := a.(type) {
 		case barrier.EndAttempt:
-			return true, a.Cause
+			return true, c.explain(a.Cause)
 		case barrier.Finished:
 			return true, nil
 		default:
@@ -157,6 +160,28 @@ func (c *Coordinator) step(ctx context.Context, e barrier.Event) (done bool, err
 		}
 	}
 	return false, nil
+}
+
+// explain adds to the end of an attempt whose transaction expires what its checkpoint has waited for.
+func (c *Coordinator) explain(cause error) error {
+	if !errors.Is(cause, barrier.ErrExpiring) {
+		return cause
+	}
+	if len(c.open) == 0 {
+		return fmt.Errorf("%w: no barrier was sent, since the transaction after it is not open yet", cause)
+	}
+	p := c.open[slices.Min(slices.Collect(maps.Keys(c.open)))]
+	since := time.Since(p.since).Round(100 * time.Millisecond)
+	if p.phase != "barrier" {
+		return fmt.Errorf("%w: its phase %s has lasted for %v", cause, p.phase, since)
+	}
+	var missing []int
+	for i := range c.opts.Core.Subtasks {
+		if !slices.Contains(p.acked, i) {
+			missing = append(missing, i)
+		}
+	}
+	return fmt.Errorf("%w: subtasks %v have not acknowledged its barrier for %v", cause, missing, since)
 }
 
 // note keeps what an event carries beyond what the core needs to know.
