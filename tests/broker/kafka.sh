@@ -134,6 +134,8 @@ choose_ports() { # number of nodes
 	done
 }
 
+# Retention is off: a test's records have timestamps of any age, and half a minute after the start of a broker those of 1970
+# would be deleted under the readers.
 properties() { # node
 	local count replicas isr n name protocol elsewhere voters='' listeners='' advertised='' map=''
 	count=$(nodes | wc -l)
@@ -154,6 +156,7 @@ properties() { # node
 		advertised.listeners=${advertised#,}
 		listener.security.protocol.map=${map#,}
 		log.dirs=$dir/$1/data
+		log.retention.ms=-1
 		auto.create.topics.enable=false
 		num.partitions=4
 		default.replication.factor=$replicas
