@@ -13,6 +13,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/internal/seldom"
 	"github.com/weirstream/weir/record"
 )
 
@@ -32,6 +33,8 @@ type Consumer struct {
 	errors errorCounts
 	// lost tells the manager that a partition has no fetcher.
 	lost chan struct{}
+	// noMetadata and noLeader are what the manager may have to say again and again.
+	noMetadata, noLeader seldom.Log
 }
 
 // partition is one partition of one source.

@@ -8,6 +8,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/internal/seldom"
 )
 
 // fetcher reads the partitions that one broker leads. Its goroutine owns the partitions that it holds.
@@ -15,6 +16,7 @@ type fetcher struct {
 	consumer *Consumer
 	addr     string
 	wake     chan struct{}
+	fails    seldom.Log
 	mu       struct {
 		sync.Mutex
 		held []*partition
@@ -157,7 +159,7 @@ func (f *fetcher) failed(ctx context.Context, parts []*partition, err error) err
 	if kafka.Classify(kafka.FetchBatch, err) == kafka.Stop {
 		return err
 	}
-	f.consumer.opts.Logger.Warn("fetch failed, looking for the leaders again", "broker", f.addr, "cause", kafka.Describe(err))
+	f.fails.Warn(f.consumer.opts.Logger, "fetch failed, looking for the leaders again", "error", err)
 	left := map[*partition]bool{}
 	for _, p := range parts {
 		left[p] = true

@@ -86,7 +86,7 @@ func (c *Consumer) refresh(ctx context.Context) error {
 		if kafka.Permanent(err) || errors.Is(err, sarama.ErrTopicAuthorizationFailed) {
 			return fmt.Errorf("metadata of the sources: %w", err)
 		}
-		c.opts.Logger.Warn("metadata of the sources is not to be had, trying again", "error", err)
+		c.noMetadata.Warn(c.opts.Logger, "metadata of the sources is not to be had, trying again", "error", err)
 		return nil
 	}
 	for i, s := range c.opts.Sources {
@@ -120,7 +120,7 @@ func (c *Consumer) discover(ctx context.Context, source int32, s Source) error {
 	defer cancel()
 	starts, err := c.starts(asking, s, added, kafka.Earliest)
 	if err != nil && asking.Err() != nil && ctx.Err() == nil {
-		c.opts.Logger.Warn("new partitions have no leader yet, trying again", "source", s.Name, "topic", s.Topic, "partitions", added)
+		c.noLeader.Warn(c.opts.Logger, "new partitions have no leader yet, trying again", "source", s.Name, "topic", s.Topic, "partitions", added)
 		return nil
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/internal/seldom"
 	"github.com/weirstream/weir/record"
 )
 
@@ -85,6 +86,8 @@ type Writer struct {
 	senders map[string]*sender
 	// stale says that the manager should ask for metadata: no broker has named the new leader by itself.
 	stale bool
+	// noMetadata and refused are what may have to be said again and again.
+	noMetadata, refused seldom.Log
 }
 
 // partition is one output partition, guarded by the writer's lock.
@@ -101,8 +104,8 @@ type partition struct {
 	late bool
 	// last is the offset of the last acknowledged record of each identity whose fate is open.
 	last map[record.Identity]int64
-	// refusedSince is when the oldest batch was first not taken, warned when that was last said.
-	refusedSince, warned time.Time
+	// refusedSince is when the oldest batch was first not taken.
+	refusedSince time.Time
 }
 
 // NewWriter makes the writer; it does nothing until Run.
@@ -190,7 +193,7 @@ func (w *Writer) manage(ctx context.Context, g *errgroup.Group) error {
 			if kafka.Permanent(err) {
 				return fmt.Errorf("metadata of the outputs: %w", err)
 			}
-			w.opts.Logger.Warn("metadata of the outputs is not to be had, trying again", "error", err)
+			w.noMetadata.Warn(w.opts.Logger, "metadata of the outputs is not to be had, trying again", "error", err)
 		}
 	}
 }
@@ -316,21 +319,20 @@ func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	b.period.lane.report(settled)
 }
 
-// refusedLong is how long a partition may refuse before that is worth a line in the log, and the time between two lines.
+// refusedLong is how long a partition may refuse before that is worth a line in the log.
 const refusedLong = 5 * time.Second
 
 // warn tells of a partition that has refused for long. The writer's lock is held.
 func (w *Writer) warn(p *partition, b *batch, err error) {
-	now := time.Now()
 	if p.refusedSince.IsZero() {
-		p.refusedSince = now
+		p.refusedSince = time.Now()
 	}
-	if now.Sub(p.refusedSince) < refusedLong || now.Sub(p.warned) < refusedLong {
+	since := time.Since(p.refusedSince).Round(time.Second)
+	if since < refusedLong {
 		return
 	}
-	p.warned = now
-	w.opts.Logger.Warn("a partition does not take the results; they wait, and are tried again and again", "partition", p.tp.String(),
-		"since", now.Sub(p.refusedSince).Round(time.Second), "transaction", b.identity.String(), "sequence", b.sequence, "error", err)
+	w.refused.Warn(w.opts.Logger, "a partition does not take the results; they wait, and are tried again and again", "partition", p.tp.String(),
+		"since", since, "transaction", b.identity.String(), "sequence", b.sequence, "error", err)
 }
 
 // recycle frees what acknowledged batches held.
