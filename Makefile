@@ -43,14 +43,15 @@ $(LINT):
 .PHONY: integration
 integration: ## the tests on a real Apache Kafka, which is fetched at the first run
 	tests/broker/kafka.sh fetch
-	$(GO) test -count=1 -p 1 -timeout 20m -tags integration $(shell grep -rl --include='*_integration_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u)
+	$(GO) test -count=1 -p 1 -timeout 20m -tags integration $(filter-out ./tests/chaos,$(shell grep -rl --include='*_integration_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u))
+	$(GO) test -count=1 -v -timeout 20m -tags integration ./tests/chaos
 
 FAULTS ?= 150
 SEED ?= 1
 .PHONY: chaos
-chaos: ## a long run of faults against a job on three brokers; FAULTS= and SEED= choose how many and which
+chaos: ## a long run of faults against a job on three brokers; FAULTS=, SEED= and ONLY=word choose how many and which
 	tests/broker/kafka.sh fetch
-	FAULTS=$(FAULTS) SEED=$(SEED) ROUNDS=5 $(GO) test -count=1 -v -timeout 12h -tags integration ./tests/chaos
+	FAULTS=$(FAULTS) SEED=$(SEED) ONLY=$(ONLY) ROUNDS=5 $(GO) test -count=1 -v -timeout 12h -tags integration ./tests/chaos
 
 .PHONY: bench
 bench: ## CPU per record against the bare wire loop, on a real Apache Kafka; the machine should be idle

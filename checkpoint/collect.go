@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/record"
 )
 
@@ -49,6 +50,7 @@ func (c *Catalog) Collect(ctx context.Context, r Retention, now time.Time) (Coll
 	if err := k.removeManifests(ctx); err != nil {
 		return k.done, err
 	}
+	failpoint.Pass(failpoint.ManifestsRemoved)
 	if err := k.removeBlobs(ctx, names); err != nil {
 		return k.done, err
 	}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/record"
 )
 
@@ -131,6 +132,7 @@ func (d *Dir) name(ctx context.Context, from string, blob record.Blob) error {
 		return fmt.Errorf("%q is no name for a checkpoint file", blob.Name)
 	}
 	to := d.path(blob.Name)
+	failpoint.Pass(failpoint.FileUnpublished)
 	err := d.link(from, to)
 	if errors.Is(err, fs.ErrExist) {
 		if err := d.same(ctx, blob); err != nil {

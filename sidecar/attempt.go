@@ -12,6 +12,7 @@ import (
 	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/consumer"
 	"github.com/weirstream/weir/exchange"
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/sidecar/coordinator"
 	"github.com/weirstream/weir/task"
@@ -114,6 +115,7 @@ func (a *attempt) build(ctx context.Context) (err error) {
 			return fmt.Errorf("subtask %d: %w", i, err)
 		}
 	}
+	failpoint.Pass(failpoint.Restored)
 	a.checkpoints = newCheckpoints(a)
 	a.coordinator, err = coordinator.New(coordinator.Options{
 		Core: barrier.CoordinatorOptions{
@@ -176,6 +178,7 @@ func (a *attempt) Begin(first record.Identity) {
 func (a *attempt) Trigger(b record.Barrier) {
 	for _, s := range a.subtasks {
 		s.Trigger(b)
+		failpoint.Pass(failpoint.BarriersOut)
 	}
 }
 

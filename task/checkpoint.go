@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirstream/weir/exchange"
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/topology"
 )
@@ -110,11 +111,13 @@ func (s *Subtask) snapshots(ctx context.Context) error {
 			h.Subtask, h.Operator = s.opts.Index, f.operator
 			report.States = append(report.States, h)
 		}
+		failpoint.Pass(failpoint.StateStored)
 		report.Persist, begin = time.Since(begin), time.Now()
 		s.opts.Waker.Wake() // the state may not be full any more
 		if err := s.awaitWritten(ctx, cp.id); err != nil {
 			return err
 		}
+		failpoint.Pass(failpoint.WritesAcknowledged)
 		report.Write = time.Since(begin)
 		if err := s.opts.Report(ctx, report); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
@@ -84,7 +85,9 @@ func (r *recovery) carryOut(ctx context.Context, action barrier.RecoveryAction) 
 	case barrier.RollForward:
 		return r.tryForward(ctx, a.Permit)
 	case barrier.FenceAll:
-		return barrier.AllFenced{}, r.fence(ctx)
+		err := r.fence(ctx)
+		failpoint.Pass(failpoint.Fenced)
+		return barrier.AllFenced{}, err
 	case barrier.ReadLedger:
 		return r.verdict(ctx)
 	case barrier.Refuse:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
@@ -205,7 +206,10 @@ func (t *Transactions) Commit(ctx context.Context, p barrier.Permit, w Witness) 
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return t.end(ctx, s, p.Identity(), true)
+	failpoint.Pass(failpoint.WitnessWritten)
+	err := t.end(ctx, s, p.Identity(), true)
+	failpoint.Pass(failpoint.TransactionCommitted)
+	return err
 }
 
 func (t *Transactions) slotOf(id record.Identity) *slot {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -33,10 +34,10 @@ func New(logPath string, env []string, command ...string) (*Instance, error) {
 // Close closes the log. The process must have ended.
 func (i *Instance) Close() error { return i.log.Close() }
 
-// Start starts the process. None may be running.
-func (i *Instance) Start() error {
+// Start starts the process. None may be running. env is added to its environment for this time only.
+func (i *Instance) Start(env ...string) error {
 	i.process = exec.Command(i.command[0], i.command[1:]...) //nolint:noctx // its life is ended by Stop and Kill
-	i.process.Env, i.process.Stdout, i.process.Stderr = i.env, i.log, i.log
+	i.process.Env, i.process.Stdout, i.process.Stderr = slices.Concat(i.env, env), i.log, i.log
 	if err := i.process.Start(); err != nil {
 		return fmt.Errorf("starting the instance: %w", err)
 	}

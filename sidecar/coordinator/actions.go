@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/internal/failpoint"
 	"github.com/weirstream/weir/record"
 )
 
@@ -73,8 +74,10 @@ func (c *Coordinator) prepare(ctx context.Context, a barrier.Prepare) {
 	p.Identity = a.Identity
 	c.phase(p, "barrier", "manifest")
 	complete := p.Complete
+	failpoint.Pass(failpoint.AllAcknowledged)
 	c.async(ctx, func() (barrier.Event, error) {
 		m, err := c.opts.Checkpoints.Prepare(ctx, complete)
+		failpoint.Pass(failpoint.ManifestWritten)
 		e := prepared{barrier.Prepared{Checkpoint: a.Checkpoint}, m}
 		return e, wrap(err, fmt.Sprintf("write the manifest of checkpoint %d", a.Checkpoint))
 	})

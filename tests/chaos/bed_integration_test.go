@@ -239,10 +239,10 @@ func (b *bed) judge() {
 	b.must(b.checker.Close())
 }
 
-// binary builds weir.
+// binary builds weir so that it can be killed at a failpoint.
 func binary(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "weir")
-	build := exec.Command("go", "build", "-o", file, "../../cmd/sidecar")
+	build := exec.Command("go", "build", "-tags", "failpoints", "-o", file, "../../cmd/sidecar")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

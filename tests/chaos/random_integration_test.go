@@ -124,9 +124,6 @@ func (b *bed) lose() {
 // TestAtRandom draws faults, with little time between them. After each it wants a commit, or, half of the time, goes on to the next
 // fault at once.
 func TestAtRandom(t *testing.T) {
-	if os.Getenv("FAULTS") == "" {
-		t.Skip("as long as one has time for: make chaos, with FAULTS= and SEED= to choose")
-	}
 	seed := number("SEED", 1)
 	b := newBed(t, seed)
 	defer func() {
