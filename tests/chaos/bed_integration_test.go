@@ -229,7 +229,7 @@ func (b *bed) judge() {
 	if err := b.job.Stop(recovery); err != nil {
 		b.t.Error(err)
 	}
-	for _, topic := range []string{b.Topics.Passed, b.Topics.ByUser, b.Topics.ByPage, b.Topics.DeadLetters, b.Topics.Ledger} {
+	for _, topic := range b.outputs() {
 		for p, o := range b.kafka.Offsets(topic) {
 			if o.LastStable != o.High {
 				b.t.Errorf("the job has ended, and %s-%d is stable up to %d of %d", topic, p, o.LastStable, o.High)
@@ -237,6 +237,11 @@ func (b *bed) judge() {
 		}
 	}
 	b.must(b.checker.Close())
+}
+
+// outputs are the topics that the job writes.
+func (b *bed) outputs() []string {
+	return []string{b.Topics.Passed, b.Topics.ByUser, b.Topics.ByPage, b.Topics.DeadLetters, b.Topics.Ledger}
 }
 
 // binary builds weir so that it can be killed at a failpoint.

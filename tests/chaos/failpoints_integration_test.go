@@ -47,6 +47,17 @@ func (b *bed) later(p failpoint.Point) int {
 func (b *bed) killItself(p failpoint.Point, after int) {
 	b.t.Helper()
 	b.must(b.job.Kill())
+	b.dies(p, after)
+	b.must(b.job.Start())
+	what := fmt.Sprintf("killed at %s (%s)", p, rows(p))
+	took := b.awaitCommit(what)
+	b.t.Logf("%s after %d passes: next commit after %.1fs", what, after, took.Seconds())
+	b.faults.add(what, took)
+}
+
+// dies starts the job and waits until it has killed itself.
+func (b *bed) dies(p failpoint.Point, after int) {
+	b.t.Helper()
 	b.must(b.job.Start("WEIR_FAILPOINT="+string(p), fmt.Sprintf("WEIR_FAILPOINT_AFTER=%d", after)))
 	select {
 	case err := <-b.job.Exited():
@@ -57,11 +68,6 @@ func (b *bed) killItself(p failpoint.Point, after int) {
 	case <-time.After(recovery):
 		b.stuck("the job has not passed %s %d times within %v", p, after+1, recovery)
 	}
-	b.must(b.job.Start())
-	what := fmt.Sprintf("killed at %s (%s)", p, rows(p))
-	took := b.awaitCommit(what)
-	b.t.Logf("%s after %d passes: next commit after %.1fs", what, after, took.Seconds())
-	b.faults.add(what, took)
 }
 
 // killed says that a process ended by SIGKILL.
