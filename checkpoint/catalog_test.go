@@ -34,7 +34,7 @@ type job struct {
 }
 
 func newJob(c *checkpoint.Catalog, attempt record.Attempt, dir string) *job {
-	return &job{catalog: c, run: checkpoint.NewRun(attempt), attempt: attempt, dir: dir, files: map[record.CheckpointID]record.Blob{}}
+	return &job{catalog: c, run: checkpoint.NewRun(attempt, "abcdefghijkl"), attempt: attempt, dir: dir, files: map[record.CheckpointID]record.Blob{}}
 }
 
 // upload stores the new file of a checkpoint.

@@ -34,6 +34,8 @@ type Manifest struct {
 	Attempt    record.Attempt      `json:"attempt"`
 	// Run names the run of the job that wrote the checkpoint, see NewRun.
 	Run string `json:"run"`
+	// Instance names the process that wrote the checkpoint, for people.
+	Instance string `json:"instance,omitempty"`
 	// Parent is the checkpoint before, 0 at the beginning.
 	Parent  record.CheckpointID `json:"parent"`
 	Created time.Time           `json:"created"`

@@ -148,7 +148,7 @@ func FuzzManifest(f *testing.F) {
 }
 
 func TestRun(t *testing.T) {
-	a, b := checkpoint.NewRun(7), checkpoint.NewRun(7)
+	a, b := checkpoint.NewRun(7, "abcdefghijkl"), checkpoint.NewRun(7, "abcdefghijkl")
 	if attempt, ok := checkpoint.RunAttempt(a); !ok || attempt != 7 || a == b {
 		t.Fatalf("runs %s and %s, attempt %d, %v", a, b, attempt, ok)
 	}

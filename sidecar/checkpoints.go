@@ -31,7 +31,7 @@ func newCheckpoints(a *attempt) *checkpoints {
 func (c *checkpoints) Prepare(ctx context.Context, done coordinator.Complete) (manifest record.Blob, err error) {
 	a := c.attempt
 	m := &checkpoint.Manifest{
-		Checkpoint: done.Checkpoint, Attempt: done.Attempt, Run: a.run, Parent: done.Checkpoint - 1, Created: time.Now().UTC(),
+		Checkpoint: done.Checkpoint, Attempt: done.Attempt, Run: a.run, Instance: a.job.settings.Instance, Parent: done.Checkpoint - 1, Created: time.Now().UTC(),
 		Transaction: done.Identity, Groups: a.plan.Groups, Plan: layouts(a.plan), Positions: done.Positions, States: done.States,
 	}
 	what := fmt.Sprintf("the manifest of checkpoint %d", done.Checkpoint)

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,9 @@ type Job struct {
 		attempt record.Attempt
 		began   time.Time
 	}
+	// lease is held while Run runs; second says that the attempt is not the first. Run owns both.
+	lease  *lease
+	second bool
 	// left is what an attempt left behind that could not be drained in time. Run owns it.
 	left *leftovers
 }
@@ -109,12 +113,7 @@ func (j *Job) Metrics() *admin.Metrics { return j.metrics }
 // Run connects, and runs attempts until a stop has drained the job (nil), ctx ends, or an error comes up that no restart can
 // mend. A stop that cannot be completed in time ends with a *StopError. It is called once.
 func (j *Job) Run(ctx context.Context) error {
-	bounded, cancel := j.boundStop(ctx)
-	defer cancel()
-	err := j.connect(bounded)
-	if err == nil {
-		err = j.attempts(bounded)
-	}
+	err := j.run(ctx)
 	if err != nil && ctx.Err() == nil && j.stopping() && !final(err) {
 		err = j.unfinished(err)
 	}
@@ -127,8 +126,21 @@ func (j *Job) Run(ctx context.Context) error {
 	return err
 }
 
+func (j *Job) run(ctx context.Context) (err error) {
+	if j.lease, err = takeLease(j.settings); err != nil {
+		return err
+	}
+	defer j.lease.release()
+	ctx, cancel := j.boundStop(ctx)
+	defer cancel()
+	if err := j.connect(ctx); err != nil {
+		return err
+	}
+	return j.attempts(ctx)
+}
+
 func (j *Job) attempts(ctx context.Context) error {
-	pause := j.settings.Restart.Min
+	pause, fenced := j.settings.Restart.Min, 0
 	for {
 		a, err := j.once(ctx)
 		if err == nil {
@@ -136,6 +148,11 @@ func (j *Job) attempts(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if fenced = timesFenced(fenced, a, err); fenced > 0 {
+			if rival := a.rival(ctx, fenced); rival != nil {
+				err = fmt.Errorf("%w (%w)", rival, err)
+			}
 		}
 		again := !final(err)
 		j.failures.Record(admin.Failure{Time: time.Now(), Attempt: int64(a.number), Cause: causeOf(err), Error: err.Error()}, again)
@@ -145,11 +162,23 @@ func (j *Job) attempts(ctx context.Context) error {
 		if a.committed() {
 			pause = j.settings.Restart.Min
 		}
+		j.second = true
 		if err := j.pause(ctx, pause, err); err != nil {
 			return err
 		}
 		pause = min(2*pause, j.settings.Restart.Max)
 	}
+}
+
+// timesFenced counts how often in a row attempts may have been fenced before they got anywhere.
+func timesFenced(before int, a *attempt, err error) int {
+	switch {
+	case !txsink.MayBeFenced(err):
+		return 0
+	case a.committed():
+		return 1
+	}
+	return before + 1
 }
 
 // pause waits before another attempt.

@@ -49,6 +49,9 @@ func (a *attempt) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the ledger: %w", err)
 	}
+	if err := a.awaitSilence(ctx, hint); err != nil {
+		return err
+	}
 	prepared, err := prepared(ctx, a.job.catalog, hint, a.job.settings.Logger)
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
 		}
 	}
 	a.number++
-	a.run = checkpoint.NewRun(a.number)
+	a.run = checkpoint.NewRun(a.number, a.job.lease.id)
 	a.job.numbered(a)
 	return nil
 }

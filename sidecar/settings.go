@@ -25,6 +25,8 @@ type Settings struct {
 	StartTimeout time.Duration
 	// ShutdownTimeout bounds a stop in order, from the signal to the end of Run.
 	ShutdownTimeout time.Duration
+	// TakeOver says that a start need not look whether another instance of the job is at work.
+	TakeOver bool
 	// Group is the consumer group that shows the job's offsets; Ledger the topic of the witness.
 	Group, Ledger string
 

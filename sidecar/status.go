@@ -129,8 +129,11 @@ func causeOf(err error) admin.Cause {
 		store  *StoreError
 		lost   *LostCheckpointError
 		layout *LayoutError
+		other  *AnotherInstanceError
 	)
 	switch {
+	case errors.As(err, &other):
+		return admin.CauseFenced
 	case errors.As(err, &store):
 		return admin.CauseStore
 	case errors.As(err, &lost), errors.As(err, &layout):

@@ -154,43 +154,9 @@ func (t *JobTransactions) prepared(ctx context.Context) (*txsink.Witness, []txsi
 	return hint, found, err
 }
 
-// lookAgain is the time between two looks at transactions that may move.
-const lookAgain = 100 * time.Millisecond
-
-// Moves looks at the transactions for a while and returns what it sees of an instance of the job at work: a transaction that
-// begins. It returns "" where none does, and at once where none is open, for a working instance always has one
-// open. An instance that hangs, or whose checkpoint interval is longer than the while, cannot be told from one that is gone.
+// Moves looks at the transactions for a while and returns what it sees of an instance of the job at work; see moves.
 func (t *JobTransactions) Moves(ctx context.Context, during time.Duration) (string, error) {
-	before, err := t.txns.States(ctx)
-	if err != nil || !slices.ContainsFunc(before, txsink.TransactionState.Open) {
-		return "", err
-	}
-	for end := time.Now().Add(during); time.Now().Before(end); {
-		if err := kafka.Sleep(ctx, lookAgain); err != nil {
-			return "", err
-		}
-		now, err := t.txns.States(ctx)
-		if err != nil {
-			return "", err
-		}
-		if what := moved(before, now); what != "" {
-			return what, nil
-		}
-	}
-	return "", nil
-}
-
-// moved names the first transaction that began between two looks. That is the one change that no broker makes by itself: one
-// that aborts a transaction for its age gives out a new epoch as well.
-func moved(before, now []txsink.TransactionState) string {
-	for _, n := range now {
-		i := slices.IndexFunc(before, func(b txsink.TransactionState) bool { return b.TransactionalID == n.TransactionalID })
-		began := n.State == "Ongoing" && (i < 0 || before[i].Identity != n.Identity || !before[i].Started.Equal(n.Started))
-		if began {
-			return fmt.Sprintf("a transaction of %s, epoch %d, has just begun", n.TransactionalID, n.Identity.Epoch)
-		}
-	}
-	return ""
+	return moves(ctx, t.txns, during)
 }
 
 // Abort ends every open transaction of the job without effect and returns what there is then. An instance that runs is fenced:

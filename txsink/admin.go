@@ -96,6 +96,24 @@ func stateOf(x sarama.TransactionState) TransactionState {
 	return s
 }
 
+// TakenOver says whether somebody else has got an identity for one of the slots since this attempt got its last. A broker that
+// aborts a transaction for its age gives out a new epoch as well, which counts for nothing. No other call may be under way.
+func (t *Transactions) TakenOver(ctx context.Context) (bool, []TransactionState, error) {
+	states, err := t.States(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	for _, now := range states {
+		for i := range t.slots {
+			s := &t.slots[i]
+			if s.id == now.TransactionalID && !s.last.IsZero() && s.last != now.Identity && (now.State == "Empty" || now.Open()) {
+				return true, states, nil
+			}
+		}
+	}
+	return false, states, nil
+}
+
 // AbortAll takes every transactional id of the job over, which aborts what is open: an instance that still runs is fenced and
 // starts another attempt. A prepared checkpoint that could have been committed is lost with it, and processed again. It
 // returns when the markers are written, with the last committed checkpoint, nil where there is none. Where the ledger topic

@@ -16,6 +16,24 @@ var ErrFenced = errors.New("the transaction was taken over by a newer attempt")
 // ErrUndecided says that no answer tells whether a transaction was committed; the ledger does, after a fence.
 var ErrUndecided = errors.New("Kafka's answer does not tell whether the transaction was committed")
 
+// MayBeFenced says that an error may come from another instance that has taken the transactions over. Brokers do not always say
+// so: to a transaction that a fence has aborted they answer that its state is invalid, for instance.
+func MayBeFenced(err error) bool {
+	if errors.Is(err, ErrFenced) || errors.Is(err, ErrUndecided) {
+		return true
+	}
+	var code sarama.KError
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code {
+	case sarama.ErrInvalidProducerEpoch, sarama.ErrInvalidTxnState, sarama.ErrInvalidProducerIDMapping, sarama.ErrProducerFenced,
+		sarama.ErrOutOfOrderSequenceNumber, sarama.ErrUnknownProducerID:
+		return true
+	}
+	return false
+}
+
 // LedgerError says that the ledger does not tell what was committed. Going on would lose or repeat results.
 type LedgerError struct {
 	Topic string

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/weirstream/weir/config"
 )
@@ -25,19 +27,37 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitFine
 	}
-	report(errOut, err)
+	report(errOut, err, args)
 	return status(err)
 }
 
-// report writes an error for a person. The faults of a file have a line each and begin with where they are.
-func report(w io.Writer, err error) {
+// report writes an error for a person. The faults of a file have a line each and begin with where they are. Where there is an
+// option that moves on, the whole command follows.
+func report(w io.Writer, err error, args []string) {
 	var invalid *config.InvalidError
 	text := "weir: " + err.Error()
 	if errors.As(err, &invalid) {
 		text = invalid.Error()
 	}
+	var override interface{ Override() string }
+	if errors.As(err, &override) && override.Override() != "" {
+		text += "\nweir: to go on all the same: " + commandLine(append([]string{"weir"}, append(args, override.Override())...))
+	}
 	// Where the error cannot be written either, the exit status is left to tell.
 	_, _ = fmt.Fprintln(w, text)
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
+// commandLine is words as a shell reads them.
+func commandLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if quoted[i] = w; !plainWord.MatchString(w) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }
 
 // The exit statuses.

@@ -30,6 +30,7 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
 		Args: arguments(cobra.MaximumNArgs(1)),
 	}
 	file := cmd.Flags().StringP("file", "f", "", "pipeline file, instead of the argument")
+	takeOver := cmd.Flags().Bool("take-over", false, "do not look whether another instance of the job is at work; it is fenced, and ends")
 	config.AddFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -42,7 +43,12 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
 		if err != nil {
 			return err
 		}
-		return runJob(cmd.Context(), c, newLogger(c.Log, cmd.ErrOrStderr()))
+		settings, err := sidecar.FromConfig(c, built().Version, newLogger(c.Log, cmd.ErrOrStderr()))
+		if err != nil {
+			return err
+		}
+		settings.TakeOver = *takeOver
+		return runJob(cmd.Context(), c, settings)
 	}
 	return cmd
 }
@@ -61,12 +67,9 @@ func newLogger(c config.Log, w io.Writer) *slog.Logger {
 }
 
 // runJob runs until a signal has drained the job or it fails for good.
-func runJob(ctx context.Context, c *config.Config, logger *slog.Logger) error {
+func runJob(ctx context.Context, c *config.Config, settings sidecar.Settings) error {
 	sidecar.LimitBatches()
-	settings, err := sidecar.FromConfig(c, built().Version, logger)
-	if err != nil {
-		return err
-	}
+	logger := settings.Logger
 	job, err := sidecar.New(settings)
 	if err != nil {
 		return err

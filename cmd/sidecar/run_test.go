@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,17 +20,17 @@ import (
 )
 
 const countingPipeline = `version: 1
-job: counting
-kafka: {brokers: [%q], transaction_timeout: 1m}
-checkpoint: {interval: 100ms, store: "file://%s"}
-state: {dir: %q}
+job: %[1]s
+kafka: {brokers: [%[2]q], transaction_timeout: 1m}
+checkpoint: {interval: 100ms, store: "file://%[3]s"}
+state: {dir: %[4]q}
 sources:
-  in: {topic: in}
+  in: {topic: %[1]s-in}
 operators:
   count: {from: in, key: key, aggregate: {count: count()}}
 sinks:
-  counts: {from: count, topic: counts, format: int64}
-  copies: {from: in, topic: copies}
+  counts: {from: count, topic: %[1]s-counts, format: int64}
+  copies: {from: in, topic: %[1]s-copies}
 parallelism: 2
 http: {listen: "127.0.0.1:0"}
 `
@@ -37,7 +38,11 @@ http: {listen: "127.0.0.1:0"}
 // rig runs weir as a process on a broker within the test.
 type rig struct {
 	t     *testing.T
-	kafka *kafkatest.FakeCluster
+	kafka *kafkatest.Endpoint
+	// fake is the same where it is one.
+	fake *kafkatest.FakeCluster
+	// job is its name, and the beginning of its topics'.
+	job string
 	// dir has the pipeline file and, unless a test moves them, state and checkpoints.
 	dir, store, state string
 	instance          *instance.Instance
@@ -48,10 +53,18 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, kafka: kafkatest.Fake(t), dir: t.TempDir()}
+	fake := kafkatest.Fake(t)
+	r := newRigOn(t, fake.Endpoint)
+	r.fake = fake
+	return r
+}
+
+func newRigOn(t *testing.T, e *kafkatest.Endpoint) *rig {
+	t.Helper()
+	r := &rig{t: t, kafka: e, job: fmt.Sprintf("counting-%08x", rand.Uint32()), dir: t.TempDir()}
 	r.store, r.state = filepath.Join(r.dir, "checkpoints"), filepath.Join(r.dir, "state")
-	for topic, n := range map[string]int{"in": 2, "counts": 2, "copies": 2} {
-		r.kafka.CreateExactTopic(topic, n)
+	for _, topic := range []string{"in", "counts", "copies"} {
+		r.kafka.CreateExactTopic(r.job+"-"+topic, 2)
 	}
 	return r
 }
@@ -59,7 +72,7 @@ func newRig(t *testing.T) *rig {
 // file writes the pipeline file and returns its name. replace are pairs of old and new text.
 func (r *rig) file(replace ...string) string {
 	r.t.Helper()
-	text := fmt.Sprintf(countingPipeline, r.kafka.Brokers()[0], r.store, r.state)
+	text := fmt.Sprintf(countingPipeline, r.job, r.kafka.Brokers()[0], r.store, r.state)
 	file := filepath.Join(r.dir, "pipeline.yaml")
 	if err := os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(text)), 0o600); err != nil {
 		r.t.Fatal(err)
@@ -141,7 +154,7 @@ func (r *rig) produce(n int) {
 		rs = append(rs, kafkatest.Record{Partition: int32(r.produced % 2), Key: fmt.Appendf(nil, "k%d", r.produced%10), Value: fmt.Append(nil, r.produced)})
 		r.produced++
 	}
-	r.kafka.Produce("in", rs...)
+	r.kafka.Produce(r.job+"-in", rs...)
 }
 
 // awaitCopies waits until all that was produced is copied, and nothing twice.
@@ -150,7 +163,7 @@ func (r *rig) awaitCopies() {
 	seen := map[string]int{}
 	r.kafka.Until(fmt.Sprintf("%d committed copies", r.produced), func(context.Context) error {
 		clear(seen)
-		for _, c := range r.kafka.ReadCommitted("copies") {
+		for _, c := range r.kafka.ReadCommitted(r.job + "-copies") {
 			seen[string(c.Value)]++
 		}
 		if len(seen) < r.produced {

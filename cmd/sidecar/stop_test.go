@@ -19,8 +19,8 @@ import (
 // endTxnFails lets the connection break at each EndTxn that picks says, while the switch that is returned is on.
 func endTxnFails(r *rig, picks func(*kmsg.EndTxnRequest) bool) *atomic.Bool {
 	on := new(atomic.Bool)
-	r.kafka.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		r.kafka.KeepControl()
+	r.fake.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		r.fake.KeepControl()
 		if on.Load() && picks(req.(*kmsg.EndTxnRequest)) {
 			return nil, errors.New("no answer"), true
 		}
