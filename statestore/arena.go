@@ -82,6 +82,25 @@ func entryAt(chunks [][]byte, ref uint32) entry {
 	return entry(chunks[ref>>chunkShift][int(ref&chunkMask)*unit:])
 }
 
+// walk calls f for every entry in chunks, of which the last is used up to next: in the order of allocation, and those that
+// were replaced or buried among them. What a chunk has left at its end reads as empty clean entries.
+func walk(chunks [][]byte, next int, f func(entry)) {
+	for i, chunk := range chunks {
+		at, end := 0, len(chunk)
+		if i == 0 {
+			at = unit
+		}
+		if i == len(chunks)-1 {
+			end = next
+		}
+		for at+headerSize <= end {
+			e := entry(chunk[at:])
+			f(e)
+			at += e.size()
+		}
+	}
+}
+
 func roundUp(n int) int { return (n + unit - 1) &^ (unit - 1) }
 
 // An entry is a header, the key and room for the value:

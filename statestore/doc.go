@@ -8,7 +8,8 @@
 //	                                  ▼
 //	                               Snapshot: slices of index, chunks and dirty list    background goroutine
 //	                                  │ Persist
-//	                                  ├─ pebble: sorted table ─▶ Ingest ─▶ Checkpoint ─▶ upload of new files
+//	                                  ├─ pebble: delta of what changed ─▶ upload; now and then a base:
+//	                                  │          sorted table ─▶ Ingest ─▶ Checkpoint ─▶ upload of new files
 //	                                  ├─ fs:     dump in one file ─▶ upload
 //	                                  └─ memory: dump inside the handle
 //
@@ -21,19 +22,29 @@
 // owner changes bytes of an entry in place in two cases only: the entry is of the current generation, which no snapshot
 // contains; or its generation is persisted, that is, the snapshot's last read has happened (persisted is raised after it,
 // atomically, and the owner reads it before the change). In any other case the owner writes a new entry and points the
-// index at it. With a full dump (memory, fs) a snapshot reads entries of all older generations, so while one is pending
-// only the current generation changes in place.
+// index at it. A base and a full dump (memory, fs) read entries of older generations too, so while one is pending only
+// the current generation changes in place (memory.walked).
 //
 // What surrounds the entries is safe too. A snapshot holds the slices of chunks and dirty list as they were: appends
 // land behind their length, rebuilds make new ones. Within a chunk the owner writes only behind the entries that were
-// there. A full dump also walks the index as it was, hence the owner copies the index before the first change of a slot
-// after a freeze (shard.walker).
+// there. A base goes through the chunks instead of the index, in which the owner marks what is in use. A full dump walks
+// the index as it was, hence the owner copies the index before the first change of a slot after a freeze (shard.walker).
+//
+// # Bases and deltas
+//
+// A checkpoint over Pebble is a base, the files of a Pebble checkpoint, and the deltas since (pebble_chain.go). A delta is
+// a dump of the entries that one generation changed, in the order in which they lie there. A base moves all that memory
+// has and Pebble has not into Pebble: the newest version of each key once, however often it changed since the base
+// before. Sorting, filters and compaction are paid for bases only, so a counter that changes in every interval costs a few
+// bytes for each. Freeze makes a base of every snapshot until one is stored after a restore, and then of one whenever the
+// deltas have grown to Options.DeltaBytes or maxDeltas. Which files a checkpoint needs is in its handle, so files shared
+// by checkpoints stay as long as a manifest names them.
 //
 // # Why a miss may ask Pebble
 //
-// An entry leaves memory only when its generation is persisted, so for a key that is not in memory Pebble has the newest
-// value, however far the background lags behind. A deleted key stays in memory as a tombstone until Pebble has it. A
-// shard that has never lost a key answers "absent" by itself (shard.incomplete).
+// An entry leaves memory only when Pebble has its generation (Store.absorbed), so for a key that is not in memory Pebble
+// has the newest value, however far the background lags behind. A deleted key stays in memory as a tombstone until then.
+// A shard that has never lost a key answers "absent" by itself (shard.incomplete).
 //
 // Eviction and garbage collection are one operation, the rebuild of a shard, done between two calls when memory has
 // grown: a clock hand goes over the shards, and entries that were not touched since it last came by are left out.

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 
+	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
@@ -18,18 +19,18 @@ var ErrFormat = errors.New("unknown format of stored state: use a version of Wei
 // ErrCorrupt means that stored state does not read back: use another checkpoint.
 var ErrCorrupt = errors.New("stored state is corrupt: use the checkpoint before")
 
-// A dump is a whole state in one stream:
+// A dump is a whole state, or what changed in it, in one stream:
 //
 //	"WEIRDUMP", version (4 bytes), key groups of the job (4 bytes)
 //	blocks: length (4 bytes), CRC-32C of the payload (4 bytes), payload
 //
 // The payload of a block is: name of the table (its length in front), key group, then entries to the end: length of the
-// key, length of the value, key, value. The last block has an empty name and the number of entries. Lengths
-// within a payload, key groups and counts are unsigned varints, the others big endian. A version is never changed once
-// released.
+// key, length of the value plus one or 0 where the key was deleted, key, value. The last block has an empty name and the
+// number of entries. Lengths within a payload, key groups and counts are unsigned varints, the others big endian. A
+// version is never changed once released.
 const (
 	dumpMagic   = "WEIRDUMP"
-	dumpVersion = 1
+	dumpVersion = 2
 	dumpHeader  = 16
 	blockHeader = 8
 	blockTarget = 1 << 20
@@ -45,11 +46,12 @@ type dumpWriter struct {
 	entries uint64
 }
 
-func newDumpWriter(w io.Writer, groups int) (*dumpWriter, error) {
+// start begins a dump. The memory of the one before is used again.
+func (d *dumpWriter) start(w io.Writer, groups int) error {
+	*d = dumpWriter{w: w, block: d.block[:0]}
 	header := binary.BigEndian.AppendUint32([]byte(dumpMagic), dumpVersion)
-	header = binary.BigEndian.AppendUint32(header, uint32(groups))
-	_, err := w.Write(header)
-	return &dumpWriter{w: w}, err
+	_, err := w.Write(binary.BigEndian.AppendUint32(header, uint32(groups)))
+	return err
 }
 
 func (d *dumpWriter) begin(t *Table, group record.KeyGroup) error {
@@ -58,15 +60,19 @@ func (d *dumpWriter) begin(t *Table, group record.KeyGroup) error {
 	return err
 }
 
-func (d *dumpWriter) add(key, value []byte) error {
+func (d *dumpWriter) add(e entry) error {
 	if len(d.block) == 0 {
 		d.block = append(d.block[:0], make([]byte, blockHeader)...)
 		d.block = appendString(d.block, d.table.name)
 		d.block = binary.AppendUvarint(d.block, uint64(d.group))
 	}
-	d.block = binary.AppendUvarint(d.block, uint64(len(key)))
-	d.block = binary.AppendUvarint(d.block, uint64(len(value)))
-	d.block = append(append(d.block, key...), value...)
+	d.block = binary.AppendUvarint(d.block, uint64(e.keyLength()))
+	if e.tombstone() {
+		d.block = append(append(d.block, 0), e.key()...)
+	} else {
+		d.block = binary.AppendUvarint(d.block, uint64(e.valueLength())+1)
+		d.block = append(append(d.block, e.key()...), e.value()...)
+	}
 	d.entries++
 	if len(d.block) < blockTarget {
 		return nil
@@ -90,7 +96,7 @@ func (d *dumpWriter) finish() error {
 	if err := d.flush(); err != nil {
 		return err
 	}
-	d.block = append(make([]byte, blockHeader), 0) // an empty name
+	d.block = append(d.block[:0], make([]byte, blockHeader+1)...) // an empty name
 	d.block = binary.AppendUvarint(d.block, d.entries)
 	return d.flush()
 }
@@ -109,7 +115,7 @@ func (d *dumpWriter) write(p part) error {
 			continue
 		}
 		if e := entryAt(p.chunks, uint32(slot)); !e.tombstone() {
-			if err := d.add(e.key(), e.value()); err != nil {
+			if err := d.add(e); err != nil {
 				return err
 			}
 		}
@@ -117,12 +123,38 @@ func (d *dumpWriter) write(p part) error {
 	return nil
 }
 
-// A Visitor gets one entry of stored state. The slices are valid during the call.
-type Visitor func(table string, group record.KeyGroup, key, value []byte) error
+// writeChanges dumps what the generation of the part's snapshot changed.
+func (d *dumpWriter) writeChanges(p part) error {
+	if err := d.begin(p.table, p.group); err != nil {
+		return err
+	}
+	refs := p.refs
+	if planted.Is(planted.LoseDelta) && len(refs) > 0 {
+		refs = refs[:len(refs)-1]
+	}
+	for _, ref := range refs {
+		if e := entryAt(p.chunks, ref); !e.dead() {
+			if err := d.add(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stored is one entry of stored state, or the deletion of one. The slices are valid during the call that it is given to.
+type stored struct {
+	table      string
+	group      record.KeyGroup
+	key, value []byte
+	deleted    bool
+}
+
+type visitor func(stored) error
 
 // readDump calls visit for every entry of a dump of a job with so many key groups. It fails on anything that a dumpWriter
 // does not write; entries seen before that must be discarded.
-func readDump(r io.Reader, groups int, visit Visitor) error {
+func readDump(r io.Reader, groups int, visit visitor) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	header := make([]byte, dumpHeader)
 	if _, err := io.ReadFull(in, header); err != nil {
@@ -186,7 +218,7 @@ func short(err error) error {
 }
 
 // visitBlock visits the entries of a block and counts them; last tells that it is the final block, with the total.
-func visitBlock(b []byte, groups int, visit Visitor) (total uint64, last bool, entries uint64, err error) {
+func visitBlock(b []byte, groups int, visit visitor) (total uint64, last bool, entries uint64, err error) {
 	c := cursor{rest: b}
 	table := string(c.bytes(c.uvarint()))
 	group := c.uvarint()
@@ -198,11 +230,14 @@ func visitBlock(b []byte, groups int, visit Visitor) (total uint64, last bool, e
 	}
 	for len(c.rest) > 0 {
 		keyLength, valueLength := c.uvarint(), c.uvarint()
-		key, value := c.bytes(keyLength), c.bytes(valueLength)
+		e := stored{table: table, group: record.KeyGroup(group), key: c.bytes(keyLength), deleted: valueLength == 0}
+		if !e.deleted {
+			e.value = c.bytes(valueLength - 1)
+		}
 		if c.bad {
 			return 0, false, entries, c.end()
 		}
-		if err := visit(table, record.KeyGroup(group), key, value); err != nil {
+		if err := visit(e); err != nil {
 			return 0, false, entries, err
 		}
 		entries++

@@ -17,7 +17,7 @@ func (s *Store) Tidy() error {
 		if sh.garbage <= sh.arena.used()/2 || sh.arena.size < sh.rebuildAt {
 			continue
 		}
-		if err := s.rebuild(g.table, sh, s.keepAll(s.persisted.Load())); err != nil {
+		if err := s.rebuild(g.table, sh, s.keepAll(s.absorbed.Load())); err != nil {
 			return err
 		}
 	}
@@ -31,17 +31,17 @@ func (s *Store) Tidy() error {
 }
 
 // evict lets the clock hand go over the shards until memory is under its limit again, one turn at most. An entry that was
-// used since the hand last passed stays, unless memory is an eighth over the limit: then only changes that are not
-// persisted stay.
+// used since the hand last passed stays, unless memory is an eighth over the limit: then only what the cold tier does not
+// have stays.
 func (s *Store) evict() error {
-	persisted := s.persisted.Load()
+	absorbed := s.absorbed.Load()
 	for turns := len(s.tables) * s.options.Groups; turns > 0 && int64(s.bytes) > s.options.CacheBytes; turns-- {
 		t, sh := s.advance()
 		if sh == nil || sh.used == 0 {
 			continue
 		}
 		force := int64(s.bytes) > s.options.CacheBytes+s.options.CacheBytes/8
-		if err := s.rebuild(t, sh, s.keepHot(sh, persisted, force)); err != nil {
+		if err := s.rebuild(t, sh, s.keepHot(sh, absorbed, force)); err != nil {
 			return err
 		}
 	}
@@ -67,17 +67,17 @@ func (s *Store) rebuild(t *Table, sh *shard, keep keeper) error {
 }
 
 // keepAll drops tombstones that the cold tier has, or that nothing needs because there is none.
-func (s *Store) keepAll(persisted uint32) keeper {
+func (s *Store) keepAll(absorbed uint32) keeper {
 	return func(_ uint64, e entry) bool {
-		return !e.tombstone() || s.cold != nil && e.generation() > persisted
+		return !e.tombstone() || s.cold != nil && e.generation() > absorbed
 	}
 }
 
-// keepHot also drops clean entries that were not used lately, and notes that the shard no longer knows every key. The
-// cold tier has each of them: an entry is clean once its generation is persisted.
-func (s *Store) keepHot(sh *shard, persisted uint32, force bool) keeper {
+// keepHot also drops entries that the cold tier has and that were not used lately, and notes that the shard no longer knows
+// every key.
+func (s *Store) keepHot(sh *shard, absorbed uint32, force bool) keeper {
 	return func(slot uint64, e entry) bool {
-		if e.generation() > persisted || slot&clockBit != 0 && !force && !e.tombstone() {
+		if e.generation() > absorbed || slot&clockBit != 0 && !force && !e.tombstone() {
 			return true
 		}
 		sh.incomplete = sh.incomplete || !e.tombstone()

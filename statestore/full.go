@@ -24,9 +24,9 @@ type inline struct {
 
 func (inline) absorb(context.Context, *Snapshot) error { return nil }
 
-func (b inline) persist(_ context.Context, s *Snapshot, _ Uploader) (record.StateHandle, error) {
+func (b inline) persist(_ context.Context, snaps []*Snapshot, _ Uploader) (record.StateHandle, error) {
 	var out bounded
-	if err := s.dump(&out, b.groups); err != nil {
+	if err := snaps[len(snaps)-1].dump(&out, b.groups); err != nil {
 		return record.StateHandle{}, err
 	}
 	return record.StateHandle{Format: dumpVersion, Inline: out.Bytes()}, nil
@@ -55,8 +55,9 @@ type dumps struct {
 
 func (*dumps) absorb(context.Context, *Snapshot) error { return nil }
 
-func (d *dumps) persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error) {
-	name := fmt.Sprintf("dump-%08d", s.n)
+func (d *dumps) persist(ctx context.Context, snaps []*Snapshot, up Uploader) (record.StateHandle, error) {
+	s := snaps[len(snaps)-1]
+	name := fmt.Sprintf("%08d.dump", s.n)
 	path := filepath.Join(d.dir, name)
 	if d.pending != path {
 		if err := writeFile(path, func(w io.Writer) error { return s.dump(w, d.groups) }); err != nil {
@@ -77,8 +78,8 @@ func (*dumps) close() error                        { return nil }
 
 // dump writes all of the snapshot.
 func (s *Snapshot) dump(w io.Writer, groups int) error {
-	d, err := newDumpWriter(w, groups)
-	if err != nil {
+	var d dumpWriter
+	if err := d.start(w, groups); err != nil {
 		return err
 	}
 	for _, p := range s.parts {

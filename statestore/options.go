@@ -38,6 +38,10 @@ type Options struct {
 	CacheBytes int64
 	// DirtyBytes is the size of changes not yet persisted at which Full reports true; half of CacheBytes by default.
 	DirtyBytes int64
+	// DeltaBytes is the size of changes, with Pebble, that are stored as deltas before the database takes them up; a
+	// quarter of CacheBytes by default. It bounds what a restore has to read one entry after the other, and what memory
+	// holds beyond its limit.
+	DeltaBytes int64
 	// Groups is the number of key groups of the job.
 	Groups int
 	// Subtask is the number of the subtask in the job, Operator the name of the operator.
@@ -69,6 +73,9 @@ func (o Options) withDefaults() Options {
 	if o.DirtyBytes == 0 {
 		o.DirtyBytes = o.CacheBytes / 2
 	}
+	if o.DeltaBytes == 0 {
+		o.DeltaBytes = o.CacheBytes / 4
+	}
 	if o.Backend == Memory {
 		o.Dir = "" // a restore from files of another back end goes through the system's temporary folder
 	}
@@ -99,6 +106,7 @@ func (o Options) Validate() error {
 	}
 	fault(o.CacheBytes < 1<<20, "state cache of %d bytes is too small: give at least 1 MiB", o.CacheBytes)
 	fault(o.DirtyBytes < 0, "limit of %d dirty bytes is negative", o.DirtyBytes)
+	fault(o.DeltaBytes < 0, "limit of %d bytes in deltas is negative", o.DeltaBytes)
 	fault(o.Groups < 1 || o.Groups > 1<<16, "%d key groups: must be between 1 and 65536", o.Groups)
 	fault(o.Subtask < 0, "subtask %d is negative", o.Subtask)
 	for what, name := range map[string]string{"run": o.Run, "operator": o.Operator} {

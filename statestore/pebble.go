@@ -19,7 +19,8 @@ import (
 // database itself: group 0 has its format and the number of key groups, group 1 the name of each table by number. All
 // is big endian. The values are the values of the tables as they are; what their bytes mean belongs to the operators.
 const (
-	pebbleFormat = 1
+	pebbleFormat = 1 // of the database
+	chainFormat  = 2 // of a handle: a database and deltas
 	prefixSize   = 6
 
 	aboutFormat = 0

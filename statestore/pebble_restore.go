@@ -8,21 +8,24 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
-// openTier opens the Pebble back end: on the files of a checkpoint where those hold exactly our key groups, else empty.
-// It returns the handles that are left to be read.
+// openTier opens the Pebble back end: on the base of a checkpoint where that holds exactly our key groups, else empty. It
+// returns the handles that are left to be read.
 func (s *Store) openTier(ctx context.Context, restore []record.StateHandle, fetch Fetcher, prefix string) (
 	[]record.StateHandle, error) {
 	dir := filepath.Join(s.options.Dir, "db")
-	adopt := len(restore) == 1 && restore[0].Backend == string(Pebble) && s.ownsAll(restore[0].KeyGroups)
-	if adopt {
+	var base, deltas record.StateHandle
+	if len(restore) == 1 && restore[0].Backend == string(Pebble) && s.ownsAll(restore[0].KeyGroups) {
 		if err := check(restore[0]); err != nil {
 			return nil, err
 		}
-		if err := download(ctx, restore[0], s.options.Dir, dir, fetch); err != nil && !planted.Is(planted.ReuseLocalStore) {
+		base, deltas = split(restore[0])
+	}
+	adopt := len(base.Blobs) > 0
+	if adopt {
+		if err := download(ctx, base, s.options.Dir, dir, fetch); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +38,7 @@ func (s *Store) openTier(ctx context.Context, restore []record.StateHandle, fetc
 	if !adopt {
 		return restore, nil
 	}
-	return nil, s.adopt(t, restore[0])
+	return []record.StateHandle{deltas}, s.adopt(t, base)
 }
 
 func (s *Store) ownsAll(groups []record.KeyGroup) bool {
@@ -90,8 +93,8 @@ func (s *Store) warm(t *Table, group record.KeyGroup) error {
 
 var errWarm = errors.New("memory is warm")
 
-// download brings the files of a Pebble checkpoint into dir, as far as copies does not have them. Tables may share their storage with the checkpoint store,
-// since Pebble never writes to one; the other files must not.
+// download brings the files of a handle into dir: by a link where copies has them. What nobody writes to may share its
+// storage with the checkpoint store; the other files of Pebble must not.
 func download(ctx context.Context, h record.StateHandle, copies, dir string, fetch Fetcher) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -122,9 +125,12 @@ func download(ctx context.Context, h record.StateHandle, copies, dir string, fet
 	return nil
 }
 
-// readDatabase visits the wanted key groups of a stored database.
+// readDatabase visits the wanted key groups of a stored database, if there is one.
 func readDatabase(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, wanted func(record.KeyGroup) bool,
-	visit Visitor) (err error) {
+	visit visitor) (err error) {
+	if len(h.Blobs) == 0 {
+		return nil
+	}
 	dir, err := os.MkdirTemp(o.Dir, "restore-")
 	if err != nil {
 		return err
@@ -149,7 +155,7 @@ func readDatabase(ctx context.Context, h record.StateHandle, o Options, fetch Fe
 				continue
 			}
 			err := db.scanGroup(uint32(id), group, func(key, value []byte) error {
-				return visit(name, group, key, value)
+				return visit(stored{table: name, group: group, key: key, value: value})
 			})
 			if err != nil {
 				return err

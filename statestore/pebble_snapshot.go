@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -17,7 +18,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weirstream/weir/internal/planted"
 	"github.com/weirstream/weir/record"
 )
 
@@ -28,7 +28,7 @@ const uploadsAtOnce = 4
 // go on when its manifest does, so it is left some room.
 const reserve = 16 << 20
 
-// tier is the Pebble back end.
+// tier is the Pebble back end: a database that memory is written to now and then, and deltas of memory between.
 type tier struct {
 	*database
 	options Options
@@ -37,6 +37,9 @@ type tier struct {
 	begun   bool   // the database has its format record
 	tries   int    // numbers the files to ingest
 	ready   string // folder of the Pebble checkpoint that is complete and not uploaded yet
+	chain   chain  // what the last checkpoint consists of
+	delta   dumpWriter
+	out     *bufio.Writer
 
 	mu struct {
 		sync.Mutex
@@ -47,30 +50,32 @@ type tier struct {
 }
 
 func newTier(db *database, o Options, prefix string) *tier {
-	t := &tier{database: db, options: o, prefix: prefix}
+	t := &tier{database: db, options: o, prefix: prefix, chain: chain{dir: localCopy(o.Dir, 0)},
+		out: bufio.NewWriterSize(nil, 64<<10)}
 	t.mu.known = map[string]record.Blob{}
 	return t
 }
 
-// absorb writes the changes of a snapshot as one sorted table and hands that to the database: cheaper than its
-// memtable, and it is on disk when this returns.
+// absorb writes what the database does not have as one sorted table and hands it over: cheaper than its memtable, and it is
+// on disk when this returns. Memory may give up these entries then.
 func (t *tier) absorb(ctx context.Context, s *Snapshot) error {
-	if t.begun && len(s.parts) == 0 && t.tables == len(s.tables) {
-		return nil
+	if !t.begun || len(s.parts) > 0 || t.tables < len(s.tables) {
+		if err := t.room(); err != nil {
+			return err
+		}
+		t.tries++
+		path := filepath.Join(t.options.Dir, fmt.Sprintf("ingest-%d.sst", t.tries))
+		if err := t.writeTable(path, s); err != nil {
+			return errors.Join(fmt.Errorf("writing changes: %w", err), remove(path))
+		}
+		// Ingesting takes the file away on success. Doing it twice with the same content does no harm.
+		if err := t.db.Ingest(context.WithoutCancel(ctx), []string{path}); err != nil {
+			return errors.Join(fmt.Errorf("ingesting changes: %w", err), remove(path))
+		}
+		t.tables, t.begun = len(s.tables), true
 	}
-	if err := t.room(); err != nil {
-		return err
-	}
-	t.tries++
-	path := filepath.Join(t.options.Dir, fmt.Sprintf("ingest-%d.sst", t.tries))
-	if err := t.writeTable(path, s); err != nil {
-		return errors.Join(fmt.Errorf("writing changes: %w", err), remove(path))
-	}
-	// Ingesting takes the file away on success. Doing it twice with the same content does no harm.
-	if err := t.db.Ingest(context.WithoutCancel(ctx), []string{path}); err != nil {
-		return errors.Join(fmt.Errorf("ingesting changes: %w", err), remove(path))
-	}
-	t.tables, t.begun = len(s.tables), true
+	s.absorbed = true
+	s.store.absorbed.Store(s.generation)
 	return nil
 }
 
@@ -92,7 +97,7 @@ func (t *tier) writeTable(path string, s *Snapshot) error {
 	}
 	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), t.write)
 	err = t.writeAbout(w, s)
-	sorter := sorter{}
+	sorter := sorter{absorbed: s.store.absorbed.Load()}
 	for _, p := range s.parts {
 		if err != nil {
 			break
@@ -118,10 +123,11 @@ func (t *tier) writeAbout(w *sstable.Writer, s *Snapshot) error {
 	return nil
 }
 
-// sorter writes the changed entries of one part after another, each in the order of its keys.
+// sorter writes the entries of one part after another that are newer than what the database has, in the order of keys.
 type sorter struct {
-	order []sortable
-	key   []byte
+	absorbed uint32
+	order    []sortable
+	key      []byte
 }
 
 type sortable struct {
@@ -130,23 +136,14 @@ type sortable struct {
 }
 
 func (o *sorter) write(w *sstable.Writer, p part) error {
-	o.order = o.order[:0]
-	for _, ref := range p.refs {
-		if e := entryAt(p.chunks, ref); !e.dead() {
-			o.order = append(o.order, sortable{firstBytes(e.key()), e})
-		}
-	}
-	if planted.Is(planted.LoseDelta) && len(o.order) > 0 {
-		o.order = o.order[:len(o.order)-1]
-	}
-	slices.SortFunc(o.order, func(a, b sortable) int {
-		if c := cmp.Compare(a.first, b.first); c != 0 {
-			return c
-		}
-		return bytes.Compare(a.entry.key(), b.entry.key())
-	})
+	o.gather(p)
 	o.key = appendPrefix(o.key[:0], p.table.id, p.group)
+	var before entry
 	for _, s := range o.order {
+		if before != nil && bytes.Equal(before.key(), s.entry.key()) {
+			continue // replaced by before
+		}
+		before = s.entry
 		key := append(o.key, s.entry.key()...)
 		o.key = key[:prefixSize]
 		var err error
@@ -162,44 +159,76 @@ func (o *sorter) write(w *sstable.Writer, p part) error {
 	return nil
 }
 
+// gather sorts the entries by key, the newest of a key first. Going through memory as it lies finds replaced entries as
+// well, but reads it once and in order.
+func (o *sorter) gather(p part) {
+	o.order = o.order[:0]
+	walk(p.chunks, p.next, func(e entry) {
+		if e.generation() > o.absorbed && !e.dead() {
+			o.order = append(o.order, sortable{firstBytes(e.key()), e})
+		}
+	})
+	slices.SortFunc(o.order, func(a, b sortable) int {
+		if c := cmp.Compare(a.first, b.first); c != 0 {
+			return c
+		}
+		if c := bytes.Compare(a.entry.key(), b.entry.key()); c != 0 {
+			return c
+		}
+		return cmp.Compare(b.entry.generation(), a.entry.generation())
+	})
+}
+
 func firstBytes(key []byte) uint64 {
 	var b [8]byte
 	copy(b[:], key)
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// persist takes a Pebble checkpoint, which links the files of the database, and uploads what the store does not have.
-func (t *tier) persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error) {
+// rebase stores the database with all that memory has, as the new beginning of the chain.
+func (t *tier) rebase(ctx context.Context, s *Snapshot, up Uploader) error {
+	if !s.absorbed {
+		if err := t.absorb(ctx, s); err != nil {
+			return err
+		}
+	}
 	dir := localCopy(t.options.Dir, s.n)
 	if t.ready != dir {
 		if err := errors.Join(t.room(), os.RemoveAll(dir)); err != nil {
-			return record.StateHandle{}, err
+			return err
 		}
 		if err := t.link(dir, s.store); err != nil {
-			return record.StateHandle{}, fmt.Errorf("taking a checkpoint of the database: %w", err)
+			return fmt.Errorf("taking a checkpoint of the database: %w", err)
 		}
 		t.ready = dir
 	}
+	fresh, err := t.uploadAll(ctx, dir, s.n, up)
+	if err != nil {
+		return err
+	}
+	t.ready, t.chain = "", fresh
+	t.forget(fresh.files)
+	s.store.rooted.Store(true)
+	return nil
+}
+
+// uploadAll stores the files of a Pebble checkpoint.
+func (t *tier) uploadAll(ctx context.Context, dir string, n record.CheckpointID, up Uploader) (chain, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return record.StateHandle{}, err
+		return chain{}, err
 	}
-	h := record.StateHandle{Format: pebbleFormat, Blobs: make([]record.Blob, len(files)), Paths: make([]string, len(files))}
+	c := chain{dir: dir, files: make([]string, len(files)), blobs: make([]record.Blob, len(files))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(uploadsAtOnce)
 	for i, f := range files {
-		h.Paths[i] = f.Name()
+		c.files[i] = f.Name()
 		group.Go(func() (err error) {
-			h.Blobs[i], err = t.upload(ctx, up, s.n, f.Name())
+			c.blobs[i], err = t.upload(ctx, up, n, f.Name())
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return record.StateHandle{}, err
-	}
-	t.ready = ""
-	t.forget(h.Paths)
-	return h, nil
+	return c, group.Wait()
 }
 
 // link takes the Pebble checkpoint. Where a folder cannot be made durable, Pebble panics (vfs/atomicfs.Marker); the file
@@ -256,9 +285,14 @@ func (t *tier) forget(have []string) {
 	}
 }
 
+// immutable says of a file of a checkpoint that nobody ever writes to it again.
 func immutable(file string) bool {
-	return filepath.Ext(file) == ".sst" || filepath.Ext(file) == ".blob"
+	switch filepath.Ext(file) {
+	case ".sst", ".blob", ".dump", deltaSuffix:
+		return true
+	}
+	return false
 }
 
-// committed drops the local copies of checkpoints before n.
+// committed drops the local copies that checkpoint n does not build on.
 func (t *tier) committed(n record.CheckpointID) error { return dropCopies(t.options.Dir, n) }

@@ -81,10 +81,17 @@ func onDisk(t testing.TB) statestore.Options {
 	return statestore.Options{Backend: statestore.Pebble, Dir: filepath.Join(t.TempDir(), "state"), CacheBytes: 1 << 20}
 }
 
+// onBases is onDisk with a base for every checkpoint that changes anything.
+func onBases(t testing.TB) statestore.Options {
+	o := onDisk(t)
+	o.DeltaBytes = 1
+	return o
+}
+
 // TestUploadsOnlyNewTables also after a restore that took over the files.
 func TestUploadsOnlyNewTables(t *testing.T) {
 	files := new(storetest.Files)
-	s := open(t, onDisk(t), files)
+	s := open(t, onBases(t), files)
 	var last record.StateHandle
 	tables := map[string]record.Blob{}
 	round := func(s *opened, n int) {
@@ -109,7 +116,7 @@ func TestUploadsOnlyNewTables(t *testing.T) {
 	round(s, 1)
 	round(s, 2)
 	s.close(t)
-	o := onDisk(t)
+	o := onBases(t)
 	o.Run = "run-2"
 	s = open(t, o, files, last)
 	defer s.close(t)
@@ -123,42 +130,51 @@ func TestUploadsOnlyNewTables(t *testing.T) {
 	}
 }
 
-// TestRestartReusesLocalTables restarts in the folder of the last run: what is there and right is not fetched, what was
+// TestRestartReusesLocalFiles restarts in the folder of the last run: what is there and right is not fetched, what was
 // damaged is.
-func TestRestartReusesLocalTables(t *testing.T) {
-	for _, damage := range []bool{false, true} {
-		o, files := onDisk(t), new(storetest.Files)
-		s := open(t, o, files)
-		s.put(t, "k", "v")
-		h, err := s.checkpoint()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.close(t)
-		if damage {
-			flipTables(t, o.Dir)
-		}
-		o.Run = "run-2"
-		s = open(t, o, files, h)
-		s.expect(t, "k", "v")
-		s.close(t)
-		fetched := strings.Contains(strings.Join(files.Fetched(), " "), ".sst")
-		if fetched != damage {
-			t.Errorf("local tables damaged: %v, tables fetched: %v", damage, fetched)
-		}
-		if left, err := filepath.Glob(filepath.Join(o.Dir, "chk-*")); err != nil || len(left) > 0 {
-			t.Errorf("copies of the run before are left: %v, %v", left, err)
+func TestRestartReusesLocalFiles(t *testing.T) {
+	for _, suffix := range []string{".sst", ".delta"} {
+		for _, damage := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s damaged %v", suffix, damage), func(t *testing.T) { testRestart(t, suffix, damage) })
 		}
 	}
 }
 
-func flipTables(t *testing.T, dir string) {
-	t.Helper()
-	tables, err := filepath.Glob(filepath.Join(dir, "chk-*", "*.sst"))
-	if err != nil || len(tables) == 0 {
-		t.Fatalf("no local tables: %v", err)
+func testRestart(t *testing.T, suffix string, damage bool) {
+	o, files := onDisk(t), new(storetest.Files)
+	if suffix == ".sst" {
+		o.DeltaBytes = 1
 	}
-	for _, path := range tables {
+	s := open(t, o, files)
+	s.put(t, "k", "v")
+	h, err := s.checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close(t)
+	if damage {
+		flip(t, o.Dir, suffix)
+	}
+	o.Run = "run-2"
+	s = open(t, o, files, h)
+	s.expect(t, "k", "v")
+	s.close(t)
+	if fetched := strings.Contains(strings.Join(files.Fetched(), " "), suffix); fetched != damage {
+		t.Errorf("fetched: %v", fetched)
+	}
+	if left, err := filepath.Glob(filepath.Join(o.Dir, "chk-*")); err != nil || len(left) > 0 {
+		t.Errorf("copies of the run before are left: %v, %v", left, err)
+	}
+}
+
+// flip changes a bit of the local copies.
+func flip(t *testing.T, dir, suffix string) {
+	t.Helper()
+	copies, err := filepath.Glob(filepath.Join(dir, "chk-*", "*"+suffix))
+	if err != nil || len(copies) == 0 {
+		t.Fatalf("no local copies: %v", err)
+	}
+	for _, path := range copies {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -170,21 +186,95 @@ func flipTables(t *testing.T, dir string) {
 	}
 }
 
+// TestCommittedDropsOlderCopies keeps the base that the committed checkpoint builds on.
 func TestCommittedDropsOlderCopies(t *testing.T) {
 	o := onDisk(t)
+	o.DeltaBytes = 300 // every third checkpoint is a base
 	s := open(t, o, new(storetest.Files))
 	defer s.close(t)
-	for range 3 {
+	for n := range 8 {
+		s.put(t, fmt.Sprintf("key-%d", n), strings.Repeat("v", 100))
 		if _, err := s.checkpoint(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Committed(2); err != nil {
+	for _, c := range []struct {
+		committed record.CheckpointID
+		want      string
+	}{
+		{2, "[chk-00000000 chk-00000003 chk-00000006]"},
+		{5, "[chk-00000003 chk-00000006]"},
+		{8, "[chk-00000006]"},
+	} {
+		if err := s.Committed(c.committed); err != nil {
+			t.Fatal(err)
+		}
+		left, err := filepath.Glob(filepath.Join(o.Dir, "chk-*"))
+		for i := range left {
+			left[i] = filepath.Base(left[i])
+		}
+		if err != nil || fmt.Sprint(left) != c.want {
+			t.Fatalf("after %d was committed these copies are left: %v (%v), want %v", c.committed, left, err, c.want)
+		}
+	}
+}
+
+// TestAReleasedBaseIsMadeUpFor: the first snapshot after a restore is a base. When that is given up the next must be one,
+// since what was restored is in no delta.
+func TestAReleasedBaseIsMadeUpFor(t *testing.T) {
+	files := new(storetest.Files)
+	s := open(t, onDisk(t), files)
+	s.put(t, "old", "v")
+	h, err := s.checkpoint()
+	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := filepath.Glob(filepath.Join(o.Dir, "chk-*"))
-	if err != nil || len(left) != 2 || filepath.Base(left[0]) != "chk-00000002" {
-		t.Fatalf("after 2 was committed these copies are left: %v, %v", left, err)
+	s.close(t)
+	o := onDisk(t)
+	o.Run = "run-2"
+	s = open(t, o, files, h)
+	s.put(t, "new", "v")
+	s.Freeze(1).Release()
+	s.n = 1
+	if h, err = s.checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	s.close(t)
+	o = onDisk(t)
+	o.Run = "run-3"
+	s = open(t, o, files, h)
+	s.expect(t, "old", "v")
+	s.expect(t, "new", "v")
+	s.close(t)
+}
+
+// TestDeltasAreBounded changes one key again and again: now and then there is a base, with few changes as well.
+func TestDeltasAreBounded(t *testing.T) {
+	s := open(t, onDisk(t), new(storetest.Files))
+	defer s.close(t)
+	const most = 64
+	bases := 0
+	for n := range 3 * most {
+		s.put(t, "k", fmt.Sprint(n))
+		h, err := s.checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		deltas := 0
+		for _, p := range h.Paths {
+			if strings.HasSuffix(p, ".delta") {
+				deltas++
+			}
+		}
+		if deltas == 0 {
+			bases++
+		}
+		if deltas > most {
+			t.Fatalf("checkpoint %d has %d deltas", n+1, deltas)
+		}
+	}
+	if bases != 2 {
+		t.Fatalf("%d bases in %d checkpoints, want 2", bases, 3*most)
 	}
 }
 
@@ -205,7 +295,7 @@ func testFailedFsync(t *testing.T, good int64) {
 		}
 		return nil
 	}))
-	s := open(t, statestore.WithFS(onDisk(t), fs), new(storetest.Files))
+	s := open(t, statestore.WithFS(onBases(t), fs), new(storetest.Files))
 	defer func() { _ = s.Close() }() // what a failed store answers here is of no interest
 	s.put(t, "k", "v")
 	on.Store(true)
@@ -224,12 +314,14 @@ func testFailedFsync(t *testing.T, good int64) {
 // TestRandomWriteErrors lets writes fail at random. A snapshot that was persisted in the end restores to exactly what
 // was frozen; a store that gave up says so.
 func TestRandomWriteErrors(t *testing.T) {
-	for seed := range uint64(5) {
-		testRandomWriteErrors(t, rand.New(rand.NewPCG(seed, 0)))
+	for seed := range uint64(9) {
+		o := onDisk(t)
+		o.DeltaBytes = []int64{0, 1, 2000}[seed%3]
+		testRandomWriteErrors(t, o, rand.New(rand.NewPCG(seed, 0)))
 	}
 }
 
-func testRandomWriteErrors(t *testing.T, r *rand.Rand) {
+func testRandomWriteErrors(t *testing.T, o statestore.Options, r *rand.Rand) {
 	var on atomic.Bool
 	var left atomic.Int64
 	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -239,7 +331,7 @@ func testRandomWriteErrors(t *testing.T, r *rand.Rand) {
 		return nil
 	}))
 	files := new(storetest.Files)
-	s := open(t, statestore.WithFS(onDisk(t), fs), files)
+	s := open(t, statestore.WithFS(o, fs), files)
 	frozen := map[string]string{}
 	var last record.StateHandle
 	for n := record.CheckpointID(1); n <= 8 && s.Err() == nil; n++ {
@@ -353,9 +445,12 @@ func tmpfs(t *testing.T, size string) string {
 // TestDamagedFiles restores from a checkpoint of which a file was damaged after its digest was checked, as by a broken
 // disk.
 func TestDamagedFiles(t *testing.T) {
-	for _, suffix := range []string{".sst", "MANIFEST-000001"} {
-		files := new(storetest.Files)
-		s := open(t, onDisk(t), files)
+	for _, suffix := range []string{".sst", "MANIFEST-000001", ".delta"} {
+		o, files := onBases(t), new(storetest.Files)
+		if suffix == ".delta" {
+			o.DeltaBytes = 0
+		}
+		s := open(t, o, files)
 		s.put(t, "k", strings.Repeat("v", 1000))
 		h, err := s.checkpoint()
 		if err != nil {

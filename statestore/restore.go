@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,7 +19,7 @@ func (s *Store) open(ctx context.Context, restore []record.StateHandle, fetch Fe
 	if err := s.openBackend(ctx, restore, fetch); err != nil {
 		return err
 	}
-	return dropCopies(s.options.Dir, math.MaxInt64)
+	return dropAllCopies(s.options.Dir)
 }
 
 func (s *Store) openBackend(ctx context.Context, restore []record.StateHandle, fetch Fetcher) error {
@@ -59,9 +58,6 @@ func claim(dir string) error {
 		return fmt.Errorf("folder %s holds files that are not Weir's and would be deleted: set state.dir to another folder", dir)
 	}
 	for _, e := range entries {
-		if planted.Is(planted.ReuseLocalStore) {
-			break
-		}
 		if _, copied := copyOf(e.Name()); e.Name() != marker && !copied {
 			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err
@@ -81,27 +77,40 @@ func (s *Store) relevant(restore []record.StateHandle) []record.StateHandle {
 	})
 }
 
-// load reads the owned key groups of the handles as changes of the first generations, and makes them clean.
+// load reads the owned key groups of the handles as changes of the first generations, and has the cold tier take them up.
+// Snapshots are bases then until one is stored: what the cold tier has is in no checkpoint of this run.
 func (s *Store) load(ctx context.Context, restore []record.StateHandle, fetch Fetcher) error {
 	for _, h := range restore {
-		err := read(ctx, h, s.options, fetch, s.owned, func(name string, group record.KeyGroup, key, value []byte) error {
-			t, err := s.Table(name)
-			if err != nil {
-				return err
-			}
-			if err := t.Put(group, key, value); err != nil {
-				return err
-			}
-			if s.cold == nil || !s.Full() {
-				return nil
-			}
-			return s.seal(ctx)
-		})
-		if err != nil {
+		if err := read(ctx, h, s.options, fetch, s.owned, func(e stored) error { return s.take(ctx, e) }); err != nil {
 			return fmt.Errorf("restoring what subtask %d stored: %w", h.Subtask, err)
 		}
 	}
-	return s.seal(ctx)
+	if err := s.seal(ctx); err != nil {
+		return err
+	}
+	s.since = growth{}
+	s.rooted.Store(len(restore) == 0)
+	return nil
+}
+
+// take makes a stored entry a change of the current generation.
+func (s *Store) take(ctx context.Context, e stored) error {
+	t, err := s.Table(e.table)
+	if err != nil {
+		return err
+	}
+	if e.deleted {
+		err = t.Delete(e.group, e.key)
+	} else {
+		err = t.Put(e.group, e.key, e.value)
+	}
+	if err != nil || s.cold == nil || !s.Full() {
+		return err
+	}
+	if err := s.seal(ctx); err != nil {
+		return err
+	}
+	return s.Tidy()
 }
 
 // seal makes all changes clean, as if they had been persisted: they come from a checkpoint.
@@ -120,12 +129,12 @@ func (s *Store) seal(ctx context.Context) error {
 
 // read visits the entries of a handle in the key groups that are wanted.
 func read(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, wanted func(record.KeyGroup) bool,
-	visit Visitor) error {
-	filter := func(table string, group record.KeyGroup, key, value []byte) error {
-		if !wanted(group) {
+	visit visitor) error {
+	filter := func(e stored) error {
+		if !wanted(e.group) {
 			return nil
 		}
-		return visit(table, group, key, value)
+		return visit(e)
 	}
 	if err := check(h); err != nil {
 		return err
@@ -136,35 +145,60 @@ func read(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, w
 	case FS:
 		return readDumpFile(ctx, h, o, fetch, filter)
 	case Pebble:
-		return readDatabase(ctx, h, o, fetch, wanted, visit)
+		base, deltas := split(h)
+		if err := readDatabase(ctx, base, o, fetch, wanted, visit); err != nil {
+			return err
+		}
+		return readDeltas(ctx, deltas, o, fetch, filter)
 	}
 	return fmt.Errorf("back end %q: %w", h.Backend, ErrFormat)
 }
 
-func readDumpFile(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, visit Visitor) error {
+func readDumpFile(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, visit visitor) error {
 	if len(h.Blobs) != 1 {
 		return fmt.Errorf("a dump in %d files: %w", len(h.Blobs), ErrCorrupt)
 	}
+	return readDeltas(ctx, h, o, fetch, visit)
+}
+
+// readDeltas reads dumps one after the other.
+func readDeltas(ctx context.Context, h record.StateHandle, o Options, fetch Fetcher, visit visitor) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "restore-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	at := filepath.Join(dir, h.Paths[0])
-	if err := fetch.Download(ctx, h.Blobs[0], at); err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := download(ctx, h, o.Dir, dir, fetch); err != nil {
 		return err
 	}
-	f, err := os.Open(at)
+	for _, file := range h.Paths {
+		if err := readFile(filepath.Join(dir, file), o.Groups, visit); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if planted.Is(planted.ReuseLocalStore) {
+		left, _ := filepath.Glob(filepath.Join(o.Dir, "chk-*", "*"+deltaSuffix))
+		for _, path := range left {
+			if !slices.Contains(h.Paths, filepath.Base(path)) {
+				_ = readFile(path, o.Groups, visit)
+			}
+		}
+	}
+	return nil
+}
+
+func readFile(path string, groups int, visit visitor) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	err = readDump(f, o.Groups, visit)
+	err = readDump(f, groups, visit)
 	return errors.Join(err, f.Close())
 }
 
 // check refuses handles that this version cannot read, and file names that would leave the folder.
 func check(h record.StateHandle) error {
-	formats := map[Backend]int{Memory: dumpVersion, FS: dumpVersion, Pebble: pebbleFormat}
+	formats := map[Backend]int{Memory: dumpVersion, FS: dumpVersion, Pebble: chainFormat}
 	if format, ok := formats[Backend(h.Backend)]; !ok || h.Format != format {
 		return fmt.Errorf("back end %q, format %d: %w", h.Backend, h.Format, ErrFormat)
 	}

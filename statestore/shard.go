@@ -17,6 +17,8 @@ type shard struct {
 	// dirty lists the entries of the current generation in the order in which they were first changed.
 	dirty     []uint32
 	lastDirty int // length of dirty at the last freeze, a hint for the next
+	// changed is the newest frozen generation that changed an entry here.
+	changed uint32
 	// incomplete says that the cold tier may hold keys which are not here.
 	incomplete bool
 	// walker is the newest generation whose snapshot walks index; a slot must not change before that is persisted.
@@ -92,7 +94,7 @@ type keeper func(slot uint64, e entry) bool
 // rebuild copies what is kept into a new arena and a new index; snapshots go on reading the old ones. The entries of the
 // current generation are always kept, in their order, the others as keep says.
 func (s *shard) rebuild(generation uint32, hash func([]byte) uint32, keep keeper) error {
-	fresh := shard{index: make([]uint64, indexFor(s.used)), lastDirty: s.lastDirty}
+	fresh := shard{index: make([]uint64, indexFor(s.used)), lastDirty: s.lastDirty, changed: s.changed}
 	for _, ref := range s.dirty {
 		e := s.arena.entry(ref)
 		if e.dead() {

@@ -22,9 +22,24 @@ type Snapshot struct {
 	tables     []*Table
 	parts      []part
 	groups     groupSet
+	extent     extent
 	released   bool // guarded by store.queue
-	absorbed   bool // the cold tier has the changes; guarded by turn
+	// How far Pebble has come with it; guarded by turn. Of a base the database has the entries, of a delta the file is
+	// written, and stored.
+	absorbed, written, stored bool
 }
+
+// extent is which entries a snapshot holds.
+type extent uint8
+
+const (
+	// changes is a delta: what its generation changed.
+	changes extent = iota
+	// unabsorbed is all that the cold tier does not have yet: together with that it is the whole state.
+	unabsorbed
+	// everything is the whole state, where there is no cold tier.
+	everything
+)
 
 // part is what a snapshot reads of one shard. chunks and index are the slices of the moment of freezing: what the owner
 // adds later lies behind their length or in copies, see doc.go.
@@ -32,6 +47,7 @@ type part struct {
 	table  *Table // only its name and id are read
 	group  record.KeyGroup
 	chunks [][]byte
+	next   int      // where the used part of the last chunk ended
 	refs   []uint32 // entries that the generation changed
 	index  []uint64 // all entries; nil with a cold tier
 }
@@ -60,27 +76,18 @@ func (s *Snapshot) Persist(ctx context.Context, up Uploader) (record.StateHandle
 }
 
 func (s *Snapshot) persist(ctx context.Context, older []*Snapshot, up Uploader) (record.StateHandle, error) {
-	for _, snap := range append(older, s) {
-		if err := s.store.Err(); err != nil {
-			return record.StateHandle{}, err
-		}
-		if snap.absorbed {
-			continue
-		}
-		if err := s.store.backend.absorb(ctx, snap); err != nil {
-			return record.StateHandle{}, err
-		}
-		snap.absorbed = true
+	if err := s.store.Err(); err != nil {
+		return record.StateHandle{}, err
 	}
-	handle, err := s.store.backend.persist(ctx, s, up)
+	handle, err := s.store.backend.persist(ctx, append(older, s), up)
 	o := s.store.options
 	handle.Subtask, handle.Operator, handle.Backend = o.Subtask, o.Operator, string(o.Backend)
 	handle.KeyGroups = s.groups.list()
 	return handle, err
 }
 
-// Release gives the snapshot up: no handle will be asked for. Its changes stay part of the state, and reach the cold
-// tier with the next snapshot that is persisted. It must not be called during Persist.
+// Release gives the snapshot up: no handle will be asked for. Its changes stay part of the state, and are stored with the
+// next snapshot that is persisted. It must not be called during Persist.
 func (s *Snapshot) Release() {
 	s.store.queue.Lock()
 	defer s.store.queue.Unlock()

@@ -40,9 +40,10 @@ type Fetcher interface {
 // backend is what differs between the ways to keep state. absorb and persist are called by the background, one call at a
 // time; committed at any time; close by the owner when no other call runs.
 type backend interface {
-	// absorb stores the changes of a snapshot where the cold tier finds them.
+	// absorb puts what a snapshot holds where the cold tier finds it, if there is one.
 	absorb(ctx context.Context, s *Snapshot) error
-	persist(ctx context.Context, s *Snapshot, up Uploader) (record.StateHandle, error)
+	// persist stores the state as of the last of snaps. Those before it were released since the last call.
+	persist(ctx context.Context, snaps []*Snapshot, up Uploader) (record.StateHandle, error)
 	committed(n record.CheckpointID) error
 	close() error
 }
@@ -69,8 +70,13 @@ type Store struct {
 
 	// persisted is the newest generation on whose entries no snapshot depends any more; the background raises it.
 	persisted atomic.Uint32
-	failure   atomic.Pointer[error]
-	figures   figures
+	// absorbed is the newest generation that the cold tier has, with all before it; the background raises it.
+	absorbed atomic.Uint32
+	// rooted says that the chain of this run's checkpoints holds all that the cold tier has: there is a base, or nothing
+	// was restored. The background sets it.
+	rooted  atomic.Bool
+	failure atomic.Pointer[error]
+	figures figures
 
 	queue struct {
 		sync.Mutex
@@ -84,11 +90,19 @@ type memory struct {
 	generation uint32
 	bytes      int // of all shards
 	dirtyBytes int // of the current generation
-	hits       int64
-	misses     int64
+	// walked is the generation of the newest snapshot that reads entries of older generations too.
+	walked uint32
+	since  growth
+	hits   int64
+	misses int64
 	// grown are the shards that have taken memory since the last maintenance.
 	grown []grownShard
 	hand  clockHand
+}
+
+// growth is what has been frozen as deltas since the last base.
+type growth struct {
+	bytes, deltas int
 }
 
 // Open starts a store that is empty or holds the key groups in owned of what restore refers to: the states of all
@@ -135,7 +149,7 @@ func (s *Store) addTable(name string) *Table {
 }
 
 // Freeze closes the current set of changes as the state of checkpoint n. It takes microseconds: work is proportional to
-// the key groups that changed (that exist, with Memory and FS), not to the entries.
+// the key groups, not to the entries.
 func (s *Store) Freeze(n record.CheckpointID) *Snapshot {
 	begin := time.Now()
 	snap := s.freeze()
@@ -145,14 +159,19 @@ func (s *Store) Freeze(n record.CheckpointID) *Snapshot {
 }
 
 func (s *Store) freeze() *Snapshot {
-	snap := &Snapshot{store: s, generation: s.generation, bytes: s.dirtyBytes, tables: s.tables[:len(s.tables):len(s.tables)]}
+	snap := &Snapshot{store: s, generation: s.generation, bytes: s.dirtyBytes, tables: s.tables[:len(s.tables):len(s.tables)],
+		extent: s.nextExtent()}
+	if snap.extent != changes {
+		s.walked = s.generation
+	}
+	absorbed := s.absorbed.Load()
 	for _, t := range s.tables {
 		for group, sh := range t.shards {
 			if sh == nil {
 				continue
 			}
 			snap.groups.add(group, s.options.Groups)
-			if p, ok := sh.freeze(s.generation, s.cold == nil); ok {
+			if p, ok := sh.freeze(s.generation, snap.extent, absorbed); ok {
 				p.table, p.group = t, record.KeyGroup(group)
 				snap.parts = append(snap.parts, p)
 			}
@@ -167,15 +186,41 @@ func (s *Store) freeze() *Snapshot {
 	return snap
 }
 
-// freeze captures the shard for a snapshot and starts a new list of changes.
-func (s *shard) freeze(generation uint32, full bool) (part, bool) {
-	p := part{chunks: s.arena.chunks, refs: s.dirty}
-	if full {
-		p.index, s.walker = s.index, generation
+// maxDeltas bounds the files between two bases: each is named in every manifest, and read in a restore.
+const maxDeltas = 64
+
+// nextExtent decides what the next snapshot has to hold. A base makes room: what it moves to the cold tier may leave memory,
+// and its deltas need not be read in a restore.
+func (s *Store) nextExtent() extent {
+	switch g := &s.since; {
+	case s.cold == nil:
+		return everything
+	case !s.rooted.Load(), int64(g.bytes+s.dirtyBytes) >= s.options.DeltaBytes, g.deltas == maxDeltas:
+		*g = growth{}
+		return unabsorbed
+	case s.dirtyBytes > 0:
+		g.bytes += s.dirtyBytes
+		g.deltas++
 	}
-	ok := len(s.dirty) > 0 || full && s.live > 0
+	return changes
+}
+
+// freeze captures the shard for a snapshot and starts a new list of changes. It says whether the snapshot needs the shard.
+func (s *shard) freeze(generation uint32, e extent, absorbed uint32) (p part, needed bool) {
+	p = part{chunks: s.arena.chunks, next: s.arena.next, refs: s.dirty}
+	needed = len(s.dirty) > 0
+	if needed {
+		s.changed = generation
+	}
+	switch e {
+	case unabsorbed:
+		needed = s.changed > absorbed
+	case everything:
+		p.index, s.walker = s.index, generation
+		needed = needed || s.live > 0
+	}
 	s.dirty, s.lastDirty = nil, len(s.dirty)
-	return p, ok
+	return p, needed
 }
 
 // Full says that the changes not yet persisted have reached their bound: the subtask should take no more input until a
@@ -206,18 +251,15 @@ func (s *Store) Err() error {
 
 func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
 
-// mayChange says whether no snapshot needs the bytes of an entry of generation g any more. With a cold tier a snapshot
-// reads only the entries that its generation changed; a full dump reads all, so nothing but the current generation may
-// change while one is pending.
+// mayChange says whether no snapshot needs the bytes of an entry of generation g any more. A delta reads only the entries
+// that its generation changed; other snapshots read older ones too, so nothing but the current generation may change
+// while one of them is pending.
 func (s *Store) mayChange(g uint32) bool {
 	if g == s.generation {
 		return true
 	}
 	persisted := s.persisted.Load()
-	if s.cold != nil {
-		return g <= persisted
-	}
-	return persisted+1 == s.generation
+	return g <= persisted && s.walked <= persisted
 }
 
 // touch notes a hit and, where entries can be evicted, that the key is in use.

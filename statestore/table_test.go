@@ -51,7 +51,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 func TestGarbageIsCollected(t *testing.T) {
 	for _, backend := range []statestore.Backend{statestore.Memory, statestore.Pebble} {
 		o := onDisk(t)
-		o.Backend, o.CacheBytes = backend, 64<<20
+		o.Backend, o.CacheBytes, o.DeltaBytes = backend, 64<<20, 256<<10
 		s := open(t, o, new(storetest.Files))
 		for round := range 400 {
 			if err := s.Tidy(); err != nil {
