@@ -56,7 +56,7 @@ chaos: ## a long run of faults against a job on three brokers; FAULTS=, SEED= an
 .PHONY: bench
 bench: ## CPU per record against the bare wire loop, on a real Apache Kafka; the machine should be idle
 	tests/broker/kafka.sh fetch
-	$(GO) test -count=1 -timeout 20m -tags bench -run TestBench ./tests/bench
+	$(GO) test -count=1 -timeout 20m -tags bench -v -run TestBench ./tests/bench
 
 .PHONY: clean
 clean: ## remove what was built; .cache stays

@@ -125,6 +125,7 @@ func (r *rig) job(name, interval, operators, from, format string) figures {
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
+	r.profile(name, cmd.Process.Pid)
 	f := r.measure(cmd.Process.Pid, fmt.Sprintf("http://127.0.0.1:%d", port))
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		r.t.Fatal(err)
@@ -133,6 +134,19 @@ func (r *rig) job(name, interval, operators, from, format string) figures {
 		r.t.Fatalf("weir run: %v", err)
 	}
 	return f
+}
+
+// profile has perf sample the process into BENCH_PERF/NAME.data until that ends, where BENCH_PERF names a folder.
+func (r *rig) profile(name string, pid int) {
+	dir := os.Getenv("BENCH_PERF")
+	if dir == "" {
+		return
+	}
+	cmd := exec.CommandContext(r.t.Context(), "perf", "record", "-F", "499", "-g", "-o", filepath.Join(dir, name+".data"), "-p", strconv.Itoa(pid))
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = cmd.Wait() }) // it ends with the process that it watches
 }
 
 // point is a reading of a running job.
