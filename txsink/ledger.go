@@ -107,26 +107,24 @@ func (t *Transactions) writeWitness(ctx context.Context, w Witness) (int64, erro
 // onLedger makes a request to the leader of the ledger partition, again and again while waiting or looking for the leader
 // can help.
 func (t *Transactions) onLedger(ctx context.Context, r kafka.Request, op string, request func(*sarama.Broker) (sarama.KError, error)) error {
-	for wait := ledgerPauseMin; ; wait = min(2*wait, ledgerPauseMax) {
-		err := t.onceOnLedger(ctx, op, request)
-		class := kafka.Classify(r, err)
-		if class == kafka.OK || class >= kafka.Fenced {
-			return err
-		}
-		t.tried(err)
-		if class == kafka.Refresh {
-			_ = t.cluster.Refresh(ctx, t.opts.Ledger) // the next try tells
-		}
-		if ctxErr := kafka.Sleep(ctx, wait); ctxErr != nil {
-			return fmt.Errorf("%s: %w; the last answer was: %w", op, ctxErr, err)
-		}
-	}
+	return kafka.Repeat(ctx, op, func() error { return t.onceOnLedger(ctx, op, request) }, func(err error) bool {
+		return t.again(ctx, r, err, t.opts.Ledger)
+	})
 }
 
-const (
-	ledgerPauseMin = 5 * time.Millisecond
-	ledgerPauseMax = 250 * time.Millisecond
-)
+// again says that an error of a request to the leader of a topic's partition is worth another try, and looks for the leader
+// where that may help.
+func (t *Transactions) again(ctx context.Context, r kafka.Request, err error, topic string) bool {
+	class := kafka.Classify(r, err)
+	if class >= kafka.Fenced {
+		return false
+	}
+	t.tried(err)
+	if class == kafka.Refresh {
+		_ = t.cluster.Refresh(ctx, topic) // the next try tells
+	}
+	return true
+}
 
 func (t *Transactions) onceOnLedger(ctx context.Context, op string, request func(*sarama.Broker) (sarama.KError, error)) error {
 	addr, _, err := t.cluster.Leader(t.opts.Ledger, 0)

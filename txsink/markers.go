@@ -2,6 +2,7 @@ package txsink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/IBM/sarama"
@@ -44,15 +45,20 @@ const lastEpoch = 32766
 
 // awaitMarkers waits until the last stable offset of each partition has passed the given one.
 func (t *Transactions) awaitMarkers(ctx context.Context, written map[kafka.TopicPartition]int64) error {
-	for wait := ledgerPauseMin; ; wait = min(2*wait, ledgerPauseMax) {
+	return kafka.Repeat(ctx, "wait for the markers of a transaction", func() error {
 		behind, err := t.behind(ctx, written)
-		if err != nil || len(behind) == 0 {
-			return err
+		if err == nil && len(behind) > 0 {
+			err = &undecidedError{behind}
 		}
-		if err := kafka.Sleep(ctx, wait); err != nil {
-			return fmt.Errorf("a transaction is undecided in %v: %w", behind, err)
-		}
-	}
+		return err
+	}, func(err error) bool { return errors.As(err, new(*undecidedError)) })
+}
+
+// undecidedError names partitions in which a transaction has no marker yet.
+type undecidedError struct{ partitions []kafka.TopicPartition }
+
+func (e *undecidedError) Error() string {
+	return fmt.Sprintf("a transaction is undecided in %v", e.partitions)
 }
 
 // behind returns the partitions whose last stable offset has not passed the given offset.
@@ -133,18 +139,12 @@ func (t *Transactions) slotOfProducer(pid int64) *slot {
 
 // openProducers returns the identities, without their ids, that have undecided records in a partition.
 func (t *Transactions) openProducers(ctx context.Context, p kafka.TopicPartition) ([]record.Identity, error) {
-	for wait := ledgerPauseMin; ; wait = min(2*wait, ledgerPauseMax) {
-		open, err := t.askProducers(ctx, p)
-		class := kafka.Classify(kafka.ListOffsets, err)
-		if class == kafka.OK || class >= kafka.Fenced {
-			return open, err
-		}
-		t.tried(err)
-		_ = t.cluster.Refresh(ctx, p.Topic) // the next try tells
-		if ctxErr := kafka.Sleep(ctx, wait); ctxErr != nil {
-			return nil, fmt.Errorf("ask for the producers of %v: %w; the last answer was: %w", p, ctxErr, err)
-		}
-	}
+	var open []record.Identity
+	err := kafka.Repeat(ctx, "ask for the producers of "+p.String(), func() (err error) {
+		open, err = t.askProducers(ctx, p)
+		return err
+	}, func(err error) bool { return t.again(ctx, kafka.ListOffsets, err, p.Topic) })
+	return open, err
 }
 
 func (t *Transactions) askProducers(ctx context.Context, p kafka.TopicPartition) ([]record.Identity, error) {

@@ -3,7 +3,6 @@ package txsink
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -75,18 +74,13 @@ func (p *preflight) defaultReplicas(ctx context.Context) int {
 
 // awaitTopic waits until every partition of a topic has a leader.
 func awaitTopic(ctx context.Context, c *kafka.Cluster, topic string) error {
-	for wait := ledgerPauseMin; ; wait = min(2*wait, ledgerPauseMax) {
-		err := c.Refresh(ctx, topic)
-		if err == nil {
-			_, _, err = c.Leader(topic, 0)
-		}
-		if err == nil || kafka.Permanent(err) {
+	return kafka.Repeat(ctx, "wait for its leader", func() error {
+		if err := c.Refresh(ctx, topic); err != nil {
 			return err
 		}
-		if ctxErr := kafka.Sleep(ctx, wait); ctxErr != nil {
-			return fmt.Errorf("wait for its leader: %w; the last answer was: %w", ctxErr, err)
-		}
-	}
+		_, _, err := c.Leader(topic, 0)
+		return err
+	}, func(err error) bool { return !kafka.Permanent(err) })
 }
 
 // checkLedger refuses a topic that could not serve as ledger: with several partitions there is no order of the witnesses,

@@ -14,21 +14,13 @@ import (
 // findStrays looks for transactional ids of the job beyond its slots: an earlier run may have used more of them, and be
 // alive. Left alone, it could commit a checkpoint behind the back of a recovery.
 func (t *Transactions) findStrays(ctx context.Context) error {
-	for wait := ledgerPauseMin; ; wait = min(2*wait, ledgerPauseMax) {
+	return kafka.Repeat(ctx, "list the job's transactional ids", func() error {
 		ids, err := t.listIDs(ctx)
 		if err == nil {
 			t.takeStrays(ids)
-			return nil
 		}
-		if class := kafka.Classify(kafka.FindCoordinator, err); class >= kafka.Fenced {
-			return err
-		}
-		t.tried(err)
-		_ = t.cluster.Refresh(ctx) // a broker that is gone must not be asked for ever
-		if ctxErr := kafka.Sleep(ctx, wait); ctxErr != nil {
-			return fmt.Errorf("list the job's transactional ids: %w; the last answer was: %w", ctxErr, err)
-		}
-	}
+		return err
+	}, func(err error) bool { return t.again(ctx, kafka.FindCoordinator, err, t.opts.Ledger) })
 }
 
 func (t *Transactions) takeStrays(ids []string) {

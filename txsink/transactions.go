@@ -271,24 +271,20 @@ func (t *Transactions) AbortOpen(ctx context.Context) error {
 
 // awaitLeaders waits until every partition has a leader: a broker of version 4.3 writes no marker for one that has none.
 func (t *Transactions) awaitLeaders(ctx context.Context) error {
-	for wait := ledgerPauseMin; ; wait = min(2*wait, ledgerPauseMax) {
-		err := t.cluster.Refresh(ctx, t.topics()...)
-		for _, p := range t.partitions {
-			if _, _, leaderErr := t.cluster.Leader(p.Topic, p.Partition); err == nil {
-				err = leaderErr
-			}
-		}
-		if err == nil {
-			return nil
-		}
-		if kafka.Permanent(err) {
+	return kafka.Repeat(ctx, "wait for leaders before a commit", func() error {
+		if err := t.cluster.Refresh(ctx, t.topics()...); err != nil {
 			return err
 		}
-		t.tried(err)
-		if ctxErr := kafka.Sleep(ctx, wait); ctxErr != nil {
-			return fmt.Errorf("wait for leaders before a commit: %w; the last answer was: %w", ctxErr, err)
+		for _, p := range t.partitions {
+			if _, _, err := t.cluster.Leader(p.Topic, p.Partition); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	}, func(err error) bool {
+		t.tried(err)
+		return !kafka.Permanent(err)
+	})
 }
 
 func (t *Transactions) topics() []string {

@@ -28,25 +28,30 @@ const (
 // ends.
 func (c *Cluster) ListOffsets(ctx context.Context, parts []TopicPartition, at int64, isolation sarama.IsolationLevel) (map[TopicPartition]int64, error) {
 	found := make(map[TopicPartition]int64, len(parts))
-	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
+	try := func() error {
 		err := c.listOnce(ctx, parts, at, isolation, found)
-		if len(found) == len(parts) {
-			return found, nil
+		switch {
+		case len(found) == len(parts):
+			return nil
+		case err == nil:
+			return errIncomplete
 		}
-		switch Classify(ListOffsets, err) {
-		case Refresh:
-			if refreshErr := c.Refresh(ctx, topicsOf(parts)...); Permanent(refreshErr) {
-				return nil, refreshErr
-			}
-		case OK, Retry:
-		default:
-			return nil, err
-		}
-		if ctxErr := Sleep(ctx, wait); ctxErr != nil {
-			return nil, fmt.Errorf("list offsets: %w; the last answer was: %w", ctxErr, err)
-		}
+		return err
 	}
+	err := Repeat(ctx, "list offsets", try, func(err error) bool {
+		class := Classify(ListOffsets, err)
+		if class == Refresh {
+			_ = c.Refresh(ctx, topicsOf(parts)...) // the next try tells
+		}
+		return class < Fenced
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }
+
+var errIncomplete = errors.New("a response does not mention a partition that it was asked for")
 
 func topicsOf(parts []TopicPartition) []string {
 	seen := map[string]bool{}

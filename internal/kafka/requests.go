@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/IBM/sarama"
 )
@@ -33,23 +32,16 @@ func (c *Cluster) GroupCoordinator(group string) *Coordinator {
 	return &Coordinator{cluster: c, kind: sarama.CoordinatorGroup, key: group}
 }
 
-// backoff between two attempts: quick at first, since most reasons to wait pass within milliseconds.
-const (
-	backoffMin = 2 * time.Millisecond
-	backoffMax = 250 * time.Millisecond
-)
-
 // Do makes a request to the coordinator until it is answered by something that neither waiting nor looking again can
 // change: success, or an error of class Fenced, Witness or Stop, as an *Error that names op. ctx bounds it. tried, if not
 // nil, is told of each error on the way.
 func (co *Coordinator) Do(ctx context.Context, r Request, op string, tried func(error),
 	request func(*sarama.Broker) (sarama.KError, error),
 ) error {
-	for wait := backoffMin; ; wait = min(2*wait, backoffMax) {
-		err := co.once(ctx, op, request)
+	return Repeat(ctx, op, func() error { return co.once(ctx, op, request) }, func(err error) bool {
 		class := Classify(r, err)
-		if class == OK || class >= Fenced {
-			return err
+		if class >= Fenced {
+			return false
 		}
 		if tried != nil {
 			tried(err)
@@ -57,10 +49,8 @@ func (co *Coordinator) Do(ctx context.Context, r Request, op string, tried func(
 		if class == Refresh {
 			co.forget()
 		}
-		if ctxErr := Sleep(ctx, wait); ctxErr != nil {
-			return fmt.Errorf("%s: %w; the last answer was: %w", op, ctxErr, err)
-		}
-	}
+		return true
+	})
 }
 
 func (co *Coordinator) once(ctx context.Context, op string, request func(*sarama.Broker) (sarama.KError, error)) error {
