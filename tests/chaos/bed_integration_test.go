@@ -5,8 +5,11 @@ package chaos
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +54,7 @@ type bed struct {
 // pipeline fills in pipeline.yaml.
 type pipeline struct {
 	Job, Dir, Backend  string
+	Listen             string
 	Brokers            []string
 	Topics             verify.Topics
 	TransactionTimeout time.Duration
@@ -60,7 +64,7 @@ type pipeline struct {
 func newBed(t *testing.T, seed uint64, set ...func(*pipeline)) *bed {
 	b := &bed{t: t, kafka: kafkatest.Proxied(t, kafkatest.Nodes(3)), random: rand.New(rand.NewPCG(seed, 1)), faults: newTally()}
 	b.pipeline = pipeline{
-		Job: fmt.Sprintf("chaos-%08x", rand.Uint32()), Dir: t.TempDir(), Backend: "pebble", Brokers: b.kafka.ProxyBrokers(),
+		Job: fmt.Sprintf("chaos-%08x", rand.Uint32()), Dir: t.TempDir(), Backend: "pebble", Listen: freePort(t), Brokers: b.kafka.ProxyBrokers(),
 		TransactionTimeout: time.Minute,
 	}
 	for _, f := range set {
@@ -183,6 +187,36 @@ func (b *bed) stuck(format string, args ...any) {
 	b.signal(syscall.SIGQUIT)
 	b.t.Log(b.job.Ended(<-b.job.Exited()))
 	b.t.Fatalf(format, args...)
+}
+
+// ready waits until the job has begun to work.
+func (b *bed) ready() {
+	b.t.Helper()
+	b.kafka.Until("job that is ready", func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.Listen+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return errors.New(resp.Status)
+		}
+		return nil
+	})
+}
+
+// freePort returns an address at which nobody listens.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // alive fails the test where the job or the check has ended by itself.

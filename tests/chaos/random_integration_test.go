@@ -34,6 +34,7 @@ func faults() []fault {
 			b.kill()
 		}},
 		{"job ended and started", 2, func(b *bed) {
+			b.ready() // one that is asked to stop before it has begun ends at once, with status 1
 			b.must(b.job.Stop(recovery))
 			b.must(b.job.Start())
 		}},
