@@ -44,9 +44,18 @@ type Manifest struct {
 	// Groups is the number of key groups of the job.
 	Groups int `json:"key_groups"`
 	// Plan is the fingerprint of the physical plan.
-	Plan      string               `json:"plan"`
+	Plan string `json:"plan"`
+	// Outputs are the topics that hold the results, and the one that holds the witness.
+	Outputs   []Topic              `json:"outputs,omitempty"`
 	Positions []record.Position    `json:"positions"`
 	States    []record.StateHandle `json:"states"`
+}
+
+// Topic is a topic as it was when a checkpoint was taken.
+type Topic struct {
+	Topic      string         `json:"topic"`
+	ID         record.TopicID `json:"topic_id"`
+	Partitions int            `json:"partitions"`
 }
 
 type envelope struct {

@@ -31,6 +31,8 @@ type Consumer struct {
 		fetchers map[string]*fetcher
 	}
 	errors errorCounts
+	// missingSince is when a topic was found missing first; the manager owns it.
+	missingSince time.Time
 	// lost tells the manager that a partition has no fetcher.
 	lost chan struct{}
 	// noMetadata and noLeader are what the manager may have to say again and again.
@@ -60,7 +62,8 @@ type partitionStats struct {
 	records, bytes, fetched, highWatermark, lastStable atomic.Int64
 }
 
-// New finds out where each partition starts. It fails with a *RecreatedError where positions do not belong to the topic.
+// New finds out where each partition starts. It fails with a *RecreatedError, *RenamedError or *RenamedSourceError where positions
+// do not belong to the topics, unless that is accepted.
 func New(ctx context.Context, cluster *kafka.Cluster, o Options) (*Consumer, error) {
 	o.setDefaults()
 	c := &Consumer{cluster: cluster, opts: o, lost: make(chan struct{}, 1)}
@@ -70,6 +73,9 @@ func New(ctx context.Context, cluster *kafka.Cluster, o Options) (*Consumer, err
 		c.lanes = append(c.lanes, l)
 	}
 	if err := cluster.Refresh(ctx, o.topics()...); err != nil {
+		return nil, err
+	}
+	if err := c.orphans(); err != nil {
 		return nil, err
 	}
 	for i := range o.Sources {
@@ -110,7 +116,7 @@ func (c *Consumer) addSource(ctx context.Context, source int32) error {
 		return fmt.Errorf("source %s: %w", s.Name, err)
 	}
 	c.ids = append(c.ids, record.TopicID(topic.ID))
-	restored, err := c.restored(s, topic)
+	restored, at, err := c.restored(s, record.TopicID(topic.ID), len(topic.Partitions))
 	if err != nil {
 		return err
 	}
@@ -119,10 +125,6 @@ func (c *Consumer) addSource(ctx context.Context, source int32) error {
 		if _, have := restored[int32(p)]; !have {
 			missing = append(missing, int32(p))
 		}
-	}
-	at := s.Start
-	if len(restored) > 0 {
-		at = kafka.Earliest // added since the checkpoint
 	}
 	starts, err := c.starts(ctx, s, missing, at)
 	if err != nil {
@@ -136,23 +138,6 @@ func (c *Consumer) addSource(ctx context.Context, source int32) error {
 		c.add(source, pos)
 	}
 	return nil
-}
-
-// restored returns the positions of a source's partitions in the checkpoint.
-func (c *Consumer) restored(s Source, topic *kafka.Topic) (map[int32]record.Position, error) {
-	found := map[int32]record.Position{}
-	for _, p := range c.opts.Positions {
-		switch {
-		case p.Source != s.Name || p.Topic != s.Topic:
-		case p.TopicID != record.TopicID(topic.ID):
-			return nil, &RecreatedError{Source: s.Name, Topic: s.Topic, Partition: -1, Old: p.TopicID, New: record.TopicID(topic.ID)}
-		case int(p.Partition) >= len(topic.Partitions):
-			return nil, &RecreatedError{Source: s.Name, Topic: s.Topic, Partition: p.Partition}
-		default:
-			found[p.Partition] = p
-		}
-	}
-	return found, nil
 }
 
 // starts asks for the first offset to read of each partition given.
@@ -273,7 +258,12 @@ func (c *Consumer) gap(ctx context.Context, p *partition) (kafka.Class, error) {
 	if first[tp[0]] <= p.next && p.next <= end[tp[0]] {
 		return kafka.Retry, nil
 	}
-	return kafka.Stop, &GapError{Source: p.source, Topic: p.topic, Partition: p.at.Partition, Wanted: p.next, First: first[tp[0]], End: end[tp[0]]}
+	gap := &GapError{Source: p.source, Topic: p.topic, Partition: p.at.Partition, Wanted: p.next, First: first[tp[0]], End: end[tp[0]]}
+	if !c.opts.Sources[p.at.Source].AcceptLoss {
+		return kafka.Stop, gap
+	}
+	c.skip(p, gap)
+	return kafka.Retry, nil
 }
 
 // sameTopic looks whether the topic of a partition is still the one that its position belongs to.

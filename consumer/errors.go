@@ -27,6 +27,17 @@ func (e *GapError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *GapError) OperatorDecides() bool { return true }
 
+// Override is the option that moves on: over the gap, without the records that are gone.
+func (e *GapError) Override() string { return acceptOption + e.Source }
+
+// resume is where the log goes on.
+func (e *GapError) resume() int64 {
+	if e.Wanted < e.First {
+		return e.First
+	}
+	return e.End
+}
+
 // RecreatedError says that a topic is not the one that the positions belong to.
 type RecreatedError struct {
 	Source, Topic string
@@ -46,6 +57,9 @@ func (e *RecreatedError) Error() string {
 
 // OperatorDecides marks errors that no restart can mend.
 func (e *RecreatedError) OperatorDecides() bool { return true }
+
+// Override is the option that moves on: the new topic is read from its beginning.
+func (e *RecreatedError) Override() string { return acceptOption + e.Source }
 
 // UnreadableError says that what a partition holds at an offset cannot be decoded, however often it is fetched.
 type UnreadableError struct {

@@ -87,8 +87,12 @@ func (c *Consumer) refresh(ctx context.Context) error {
 			return fmt.Errorf("metadata of the sources: %w", err)
 		}
 		c.noMetadata.Warn(c.opts.Logger, "metadata of the sources is not to be had, trying again", "error", err)
+		if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+			return c.findMissing(ctx)
+		}
 		return nil
 	}
+	c.missingSince = time.Time{}
 	for i, s := range c.opts.Sources {
 		if err := c.discover(ctx, int32(i), s); err != nil {
 			return err

@@ -14,6 +14,8 @@ type Source struct {
 	// Start says where to begin a partition without a position: kafka.Earliest, kafka.Latest or a time in milliseconds since
 	// the Unix epoch.
 	Start int64
+	// AcceptLoss says that positions which the topic does not have any more may be left behind.
+	AcceptLoss bool
 }
 
 // Options are what a consumer is built from.
@@ -35,7 +37,9 @@ type Options struct {
 	MaxWait time.Duration
 	// Discovery is the time between two looks for new partitions.
 	Discovery time.Duration
-	Logger    *slog.Logger
+	// MissingAfter is how long a topic may be gone; a minute where it is 0.
+	MissingAfter time.Duration
+	Logger       *slog.Logger
 }
 
 // Defaults of the options that are zero.
@@ -66,6 +70,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Discovery == 0 {
 		o.Discovery = DefaultDiscovery
+	}
+	if o.MissingAfter == 0 {
+		o.MissingAfter = missingAfter
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/consumer"
 	"github.com/weirstream/weir/exchange"
 	"github.com/weirstream/weir/internal/failpoint"
@@ -22,10 +23,12 @@ import (
 
 // attempt is one run of the job from a restore to its end.
 type attempt struct {
-	job         *Job
-	number      record.Attempt
-	run         string
-	partitions  topology.Partitions
+	job        *Job
+	number     record.Attempt
+	run        string
+	partitions topology.Partitions
+	// outputs are the topics that are written to, the ledger among them.
+	outputs     []checkpoint.Topic
 	plan        *topology.Plan
 	base        base
 	wakers      []task.Waker
@@ -59,13 +62,19 @@ func (j *Job) newAttempt(ctx context.Context) (*attempt, error) {
 
 // layOut asks for the partition counts and makes the plan.
 func (a *attempt) layOut(ctx context.Context) (err error) {
+	s := a.job.settings
+	_ = a.job.cluster.Refresh(ctx, s.topics()...) // what is wrong with a topic is said below, for each
+	inputs, _ := s.Graph.Topics()
 	a.partitions = topology.Partitions{}
-	for _, name := range a.job.settings.topics() {
-		t, err := a.job.cluster.Topic(ctx, name)
+	for i, name := range s.topics() {
+		t, err := a.job.topic(ctx, name)
 		if err != nil {
 			return err
 		}
 		a.partitions[name] = len(t.Partitions)
+		if i >= len(inputs) {
+			a.outputs = append(a.outputs, checkpoint.Topic{Topic: name, ID: record.TopicID(t.ID), Partitions: len(t.Partitions)})
+		}
 	}
 	a.plan, err = topology.NewPlan(a.job.settings.Graph, a.partitions, a.job.settings.Subtasks)
 	return err
@@ -76,6 +85,10 @@ func (a *attempt) wake(subtask int) { a.wakers[subtask].Wake() }
 // buildWriter makes the writer and the transactions, which recovery needs.
 func (a *attempt) buildWriter() {
 	s := a.job.settings
+	ids := map[string]record.TopicID{}
+	for _, t := range a.outputs {
+		ids[t.Topic] = t.ID
+	}
 	var outputs []txsink.Output
 	for _, o := range a.plan.Outputs {
 		outputs = append(outputs, txsink.Output{Topic: o.Topic, Partitions: o.Partitions})
@@ -87,7 +100,7 @@ func (a *attempt) buildWriter() {
 		Codec: s.Buffers.Compression, RequestTimeout: s.Kafka.RequestTimeout, Logger: s.Logger,
 	})
 	a.txns = txsink.NewTransactions(a.job.cluster, txsink.TransactionOptions{
-		Job: s.Job, Slots: s.Checkpoint.Transactions, Outputs: outputs, Ledger: s.Ledger, Group: s.Group,
+		Job: s.Job, Slots: s.Checkpoint.Transactions, Outputs: outputs, TopicIDs: ids, Ledger: s.Ledger, Group: s.Group,
 		Timeout: s.TransactionTimeout, RequestTimeout: s.Kafka.RequestTimeout, LastOffsets: a.writer.LastOffsets,
 		Tried: a.job.tried, Logger: s.Logger,
 	})
@@ -98,11 +111,14 @@ func (a *attempt) build(ctx context.Context) (err error) {
 	s := a.job.settings
 	sources := make([]consumer.Source, len(a.plan.Sources))
 	for i, src := range a.plan.Sources {
-		sources[i] = consumer.Source{Name: src.Name, Topic: src.Topic, Start: startOf(src.Start)}
+		sources[i] = consumer.Source{
+			Name: src.Name, Topic: src.Topic, Start: startOf(src.Start), AcceptLoss: s.accepts(src.Name),
+		}
 	}
 	a.consumer, err = consumer.New(ctx, a.job.cluster, consumer.Options{
 		Sources: sources, Positions: a.base.positions, Subtasks: a.plan.Subtasks, Wake: a.wake, Owner: a.owner,
-		Prefetch: s.Buffers.Prefetch, FetchBytes: s.Buffers.FetchBytes, MaxWait: s.Buffers.FetchWait, Discovery: s.Discovery, Logger: s.Logger,
+		Prefetch: s.Buffers.Prefetch, FetchBytes: s.Buffers.FetchBytes, MaxWait: s.Buffers.FetchWait, Discovery: s.Discovery, MissingAfter: s.MissingAfter,
+		Logger: s.Logger,
 	})
 	if err != nil {
 		return err

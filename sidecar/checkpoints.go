@@ -32,7 +32,8 @@ func (c *checkpoints) Prepare(ctx context.Context, done coordinator.Complete) (m
 	a := c.attempt
 	m := &checkpoint.Manifest{
 		Checkpoint: done.Checkpoint, Attempt: done.Attempt, Run: a.run, Instance: a.job.settings.Instance, Parent: done.Checkpoint - 1, Created: time.Now().UTC(),
-		Transaction: done.Identity, Groups: a.plan.Groups, Plan: layouts(a.plan), Positions: done.Positions, States: done.States,
+		Transaction: done.Identity, Groups: a.plan.Groups, Plan: layouts(a.plan), Outputs: a.outputs,
+		Positions: done.Positions, States: done.States,
 	}
 	what := fmt.Sprintf("the manifest of checkpoint %d", done.Checkpoint)
 	err = a.job.writes.write(ctx, what, func(ctx context.Context) (err error) {

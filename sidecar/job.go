@@ -58,6 +58,9 @@ func New(s Settings) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.MissingAfter == 0 {
+		s.MissingAfter = missingAfter
+	}
 	j := &Job{settings: &s, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
 	j.writes.path, j.writes.logger = s.Checkpoint.Dir, s.Logger
 	j.setState(admin.Starting, "")
@@ -156,6 +159,9 @@ func (j *Job) attempts(ctx context.Context) error {
 		}
 		again := !final(err)
 		j.failures.Record(admin.Failure{Time: time.Now(), Attempt: int64(a.number), Cause: causeOf(err), Error: err.Error()}, again)
+		if !again {
+			a.abandon(ctx)
+		}
 		if !again || j.stopping() {
 			return err
 		}
@@ -227,6 +233,12 @@ func (j *Job) setCurrent(a *attempt) {
 	j.mu.Lock()
 	j.mu.current = a
 	j.mu.Unlock()
+}
+
+func (j *Job) currentState() admin.State {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mu.state
 }
 
 func (j *Job) setState(s admin.State, reason string) {

@@ -24,6 +24,17 @@ func (e *LayoutError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *LayoutError) OperatorDecides() bool { return true }
 
+// PlanError says that the job cannot be laid out over its topics as they are now.
+type PlanError struct{ Cause error }
+
+func (e *PlanError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *PlanError) Unwrap() error { return e.Cause }
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *PlanError) OperatorDecides() bool { return true }
+
 // layouts describes the state of a plan's operators, for the manifest.
 func layouts(p *topology.Plan) string {
 	m := map[string]string{}
@@ -41,7 +52,7 @@ func layouts(p *topology.Plan) string {
 func fits(m *checkpoint.Manifest, p *topology.Plan, logger *slog.Logger) error {
 	var stored map[string]string
 	if err := json.Unmarshal([]byte(m.Plan), &stored); err != nil {
-		return &LostCheckpointError{m.Checkpoint, "its manifest", fmt.Errorf("description of the state: %w; another version wrote it", err)}
+		return &LostCheckpointError{m.Job, m.Checkpoint, "its manifest", fmt.Errorf("description of the state: %w; another version wrote it", err)}
 	}
 	for _, st := range p.Steps {
 		if was, have := stored[st.Name]; have && was != st.Layout {

@@ -23,6 +23,7 @@ type base struct {
 
 // LostCheckpointError says that a checkpoint is committed, its results visible, and its manifest or state not to be read.
 type LostCheckpointError struct {
+	Job        string
 	Checkpoint record.CheckpointID
 	Location   string
 	Cause      error
@@ -39,6 +40,9 @@ func (e *LostCheckpointError) Unwrap() error { return e.Cause }
 
 // OperatorDecides marks errors that no restart can mend.
 func (e *LostCheckpointError) OperatorDecides() bool { return true }
+
+// Override is the option that begins anew, with empty state, under another name.
+func (e *LostCheckpointError) Override() string { return anew(e.Job) }
 
 // recover settles what was left behind and finds the checkpoint to go on from.
 func (a *attempt) recover(ctx context.Context) error {
@@ -64,12 +68,12 @@ func (a *attempt) recover(ctx context.Context) error {
 		return err
 	}
 	if last == nil {
-		return nil
+		return a.withoutWitness(ctx)
 	}
 	m, err := a.job.catalog.Read(ctx, last.Manifest.Name, last.Manifest.SHA256)
 	var corrupt *checkpoint.CorruptError
 	if errors.As(err, &corrupt) {
-		return &LostCheckpointError{last.Checkpoint, last.Manifest.Name, err}
+		return &LostCheckpointError{a.job.settings.Job, last.Checkpoint, last.Manifest.Name, err}
 	}
 	if err != nil {
 		return err
@@ -83,9 +87,12 @@ func (a *attempt) goOnFrom(m *checkpoint.Manifest, manifest record.Blob) error {
 	if m.Groups != a.plan.Groups { // topics have got partitions since; the number of groups was chosen once
 		plan, err := topology.NewPlanWithGroups(a.job.settings.Graph, a.partitions, a.plan.Subtasks, m.Groups)
 		if err != nil {
-			return err
+			return &PlanError{err}
 		}
 		a.plan = plan
+	}
+	if err := a.sameOutputs(m); err != nil {
+		return err
 	}
 	return fits(m, a.plan, a.job.settings.Logger)
 }
@@ -116,25 +123,31 @@ func (a *attempt) recoverNewest(ctx context.Context) error {
 	if err := a.count(ctx, nil); err != nil {
 		return err
 	}
+	m, manifest, err := a.newest(ctx)
+	if err != nil || m == nil {
+		return err
+	}
+	return a.goOnFrom(m, manifest)
+}
+
+// newest returns the newest checkpoint in the store that can be read, nil where there is none.
+func (a *attempt) newest(ctx context.Context) (*checkpoint.Manifest, record.Blob, error) {
 	refs, err := a.job.catalog.List(ctx)
 	if err != nil {
-		return err
+		return nil, record.Blob{}, err
 	}
 	for _, r := range refs {
 		m, err := a.job.catalog.Read(ctx, r.Location, "")
 		var corrupt *checkpoint.CorruptError
 		if errors.As(err, &corrupt) {
-			a.job.settings.Logger.Warn("a checkpoint is damaged, going on from the one before", "location", r.Location, "error", err)
+			a.job.settings.Logger.Warn("a checkpoint is damaged, looking at the one before", "location", r.Location, "error", err)
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, record.Blob{}, err
 		}
 		w, err := witnessOf(m, r.Location)
-		if err != nil {
-			return err
-		}
-		return a.goOnFrom(m, w.Manifest)
+		return m, w.Manifest, err
 	}
-	return nil
+	return nil, record.Blob{}, nil
 }

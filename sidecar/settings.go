@@ -25,6 +25,10 @@ type Settings struct {
 	StartTimeout time.Duration
 	// ShutdownTimeout bounds a stop in order, from the signal to the end of Run.
 	ShutdownTimeout time.Duration
+	// AcceptLoss names the sources and topics whose loss is accepted: what only an operator may decide, and has decided.
+	AcceptLoss []string
+	// MissingAfter is how long a topic may be gone; 0 means a minute.
+	MissingAfter time.Duration
 	// TakeOver says that a start need not look whether another instance of the job is at work.
 	TakeOver bool
 	// Group is the consumer group that shows the job's offsets; Ledger the topic of the witness.

@@ -103,6 +103,23 @@ func (j *Job) unfinished(err error) error {
 	return stop
 }
 
+// abandonWithin bounds the abort of what is open when a job ends for good.
+const abandonWithin = 5 * time.Second
+
+// abandon aborts what is open of a job that ends for good, if Kafka answers: readers should not wait for an operator to decide.
+// Where another instance has taken over, it has ended those transactions, and its own have other identities.
+func (a *attempt) abandon(ctx context.Context) {
+	if a.coordinator == nil || !a.job.settings.ExactlyOnce() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, abandonWithin)
+	defer cancel()
+	if err := a.txns.AbortOpen(ctx); err != nil {
+		a.job.settings.Logger.Warn("open transactions could not be aborted; the brokers do that", "within", a.job.settings.TransactionTimeout,
+			"error", err)
+	}
+}
+
 // leave gives up an attempt that cannot be drained: its transactions are aborted if Kafka answers, so that they do not hold
 // readers back until the next start. A commit that Kafka has decided already stays one.
 func (a *attempt) leave(ctx context.Context) *leftovers {

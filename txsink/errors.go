@@ -34,6 +34,26 @@ func MayBeFenced(err error) bool {
 	return false
 }
 
+// AcceptOption is the option of weir run that accepts what a topic has lost.
+const AcceptOption = "--accept-loss="
+
+// RecreatedError says that a topic that is written to is not the one that the job has written to before.
+type RecreatedError struct {
+	Topic    string
+	Old, New record.TopicID
+}
+
+func (e *RecreatedError) Error() string {
+	return fmt.Sprintf("output topic %s was deleted and created again (its id was %s and is %s): the results of before are gone from it, "+
+		"and the job would add those of from now on only", e.Topic, e.Old, e.New)
+}
+
+// OperatorDecides marks errors that no restart can mend.
+func (e *RecreatedError) OperatorDecides() bool { return true }
+
+// Override is the option that moves on, with what comes from now on.
+func (e *RecreatedError) Override() string { return AcceptOption + e.Topic }
+
 // LedgerError says that the ledger does not tell what was committed. Going on would lose or repeat results.
 type LedgerError struct {
 	Topic string

@@ -25,6 +25,9 @@ type TransactionOptions struct {
 	Job     string
 	Slots   int
 	Outputs []Output
+	// TopicIDs are the ids of the outputs and the ledger as the attempt found them. A commit fails (*RecreatedError) where one has
+	// changed since; what is not named is not compared.
+	TopicIDs map[string]record.TopicID
 	// Ledger is the topic of the witness. Group, if not empty, is where offsets are committed for ordinary tools to see.
 	Ledger, Group string
 	// Timeout is that of a transaction on the broker.
@@ -271,7 +274,7 @@ func (t *Transactions) AbortOpen(ctx context.Context) error {
 
 // awaitLeaders waits until every partition has a leader: a broker of version 4.3 writes no marker for one that has none.
 func (t *Transactions) awaitLeaders(ctx context.Context) error {
-	return kafka.Repeat(ctx, "wait for leaders before a commit", func() error {
+	err := kafka.Repeat(ctx, "wait for leaders before a commit", func() error {
 		if err := t.cluster.Refresh(ctx, t.topics()...); err != nil {
 			return err
 		}
@@ -285,6 +288,25 @@ func (t *Transactions) awaitLeaders(ctx context.Context) error {
 		t.tried(err)
 		return !kafka.Permanent(err)
 	})
+	if err != nil {
+		return err
+	}
+	return t.sameTopics(ctx)
+}
+
+// sameTopics compares the ids of the topics with those that the attempt began with: what was acknowledged by a topic that is
+// gone must not be taken for written.
+func (t *Transactions) sameTopics(ctx context.Context) error {
+	for name, old := range t.opts.TopicIDs {
+		topic, err := t.cluster.Topic(ctx, name)
+		if err != nil {
+			return err
+		}
+		if id := record.TopicID(topic.ID); id != old {
+			return &RecreatedError{Topic: name, Old: old, New: id}
+		}
+	}
+	return nil
 }
 
 func (t *Transactions) topics() []string {

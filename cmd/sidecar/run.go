@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,6 +34,8 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
 	}
 	file := cmd.Flags().StringP("file", "f", "", "pipeline file, instead of the argument")
 	takeOver := cmd.Flags().Bool("take-over", false, "do not look whether another instance of the job is at work; it is fenced, and ends")
+	acceptLoss := cmd.Flags().StringSlice("accept-loss", nil, "sources and topics of which the job said that something is lost: go on "+
+		"without it")
 	config.AddFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -47,10 +52,29 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
 		if err != nil {
 			return err
 		}
-		settings.TakeOver = *takeOver
+		settings.TakeOver, settings.AcceptLoss = *takeOver, *acceptLoss
+		if err := knownLosses(c, *acceptLoss); err != nil {
+			return err
+		}
 		return runJob(cmd.Context(), c, settings)
 	}
 	return cmd
+}
+
+// knownLosses checks that each name is one of a source, an output topic or the ledger.
+func knownLosses(c *config.Config, names []string) error {
+	_, known := c.Graph.Topics()
+	known = append(known, c.LedgerTopic())
+	for _, s := range c.Spec.Sources {
+		known = append(known, s.Name)
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return usageError{fmt.Errorf("--accept-loss %s: the pipeline has no such source or output topic, expected one of %s", n,
+				strings.Join(known, ", "))}
+		}
+	}
+	return nil
 }
 
 // newLogger writes lines of the configured form.

@@ -43,6 +43,8 @@ type rig struct {
 	fake *kafkatest.FakeCluster
 	// job is its name, and the beginning of its topics'.
 	job string
+	// input is the end of the name of the topic that is read.
+	input string
 	// dir has the pipeline file and, unless a test moves them, state and checkpoints.
 	dir, store, state string
 	instance          *instance.Instance
@@ -53,6 +55,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	t.Parallel() // each waits for its processes most of the time
 	fake := kafkatest.Fake(t)
 	r := newRigOn(t, fake.Endpoint)
 	r.fake = fake
@@ -61,7 +64,7 @@ func newRig(t *testing.T) *rig {
 
 func newRigOn(t *testing.T, e *kafkatest.Endpoint) *rig {
 	t.Helper()
-	r := &rig{t: t, kafka: e, job: fmt.Sprintf("counting-%08x", rand.Uint32()), dir: t.TempDir()}
+	r := &rig{t: t, kafka: e, job: fmt.Sprintf("counting-%08x", rand.Uint32()), input: "in", dir: t.TempDir()}
 	r.store, r.state = filepath.Join(r.dir, "checkpoints"), filepath.Join(r.dir, "state")
 	for _, topic := range []string{"in", "counts", "copies"} {
 		r.kafka.CreateExactTopic(r.job+"-"+topic, 2)
@@ -154,26 +157,37 @@ func (r *rig) produce(n int) {
 		rs = append(rs, kafkatest.Record{Partition: int32(r.produced % 2), Key: fmt.Appendf(nil, "k%d", r.produced%10), Value: fmt.Append(nil, r.produced)})
 		r.produced++
 	}
-	r.kafka.Produce(r.job+"-in", rs...)
+	r.kafka.Produce(r.job+"-"+r.input, rs...)
 }
 
 // awaitCopies waits until all that was produced is copied, and nothing twice.
 func (r *rig) awaitCopies() {
 	r.t.Helper()
-	seen := map[string]int{}
-	r.kafka.Until(fmt.Sprintf("%d committed copies", r.produced), func(context.Context) error {
-		clear(seen)
-		for _, c := range r.kafka.ReadCommitted(r.job + "-copies") {
+	r.awaitValues(0, r.produced, func(int) {})
+}
+
+// awaitValues waits until each record from one number up to another is copied, none of them twice. done gets the number of all
+// copies.
+func (r *rig) awaitValues(from, to int, done func(all int)) {
+	r.t.Helper()
+	var seen map[string]int
+	r.kafka.Until(fmt.Sprintf("committed copies of %d to %d", from, to), func(context.Context) error {
+		seen = map[string]int{}
+		copies := r.kafka.ReadCommitted(r.job + "-copies")
+		for _, c := range copies {
 			seen[string(c.Value)]++
 		}
-		if len(seen) < r.produced {
-			return fmt.Errorf("%d of %d", len(seen), r.produced)
+		for i := from; i < to; i++ {
+			if seen[fmt.Sprint(i)] == 0 {
+				return fmt.Errorf("%d is missing", i)
+			}
 		}
+		done(len(copies))
 		return nil
 	})
-	for value, n := range seen {
-		if n > 1 {
-			r.t.Errorf("record %s was copied %d times", value, n)
+	for i := from; i < to; i++ {
+		if n := seen[fmt.Sprint(i)]; n > 1 {
+			r.t.Errorf("record %d was copied %d times", i, n)
 		}
 	}
 }

@@ -167,6 +167,8 @@ func (e *Endpoint) DeleteTopic(topic string) {
 		}
 		return nil
 	})
+	e.client = e.open() // the client before goes on believing in the old topic's id for a while
+	e.t.Cleanup(e.client.Close)
 }
 
 // Leader waits until the partition has a leader and returns its node. Nodes count from 1 on the real broker, from 0 on kfake.
