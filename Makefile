@@ -53,6 +53,11 @@ chaos: ## a long run of faults against a job on three brokers; FAULTS=, SEED= an
 	tests/broker/kafka.sh fetch
 	FAULTS=$(FAULTS) SEED=$(SEED) ONLY=$(ONLY) ROUNDS=5 $(GO) test -count=1 -v -timeout 12h -tags integration ./tests/chaos
 
+CHECKPOINTS ?= 10000
+.PHONY: soak
+soak: ## many checkpoints one after the other, and a look at what must not grow with their number
+	CHECKPOINTS=$(CHECKPOINTS) $(GO) test -count=1 -v -timeout 2h -tags integration -run TestFault47 ./sidecar
+
 .PHONY: bench
 bench: ## CPU per record against the bare wire loop, on a real Apache Kafka; the machine should be idle
 	tests/broker/kafka.sh fetch
