@@ -261,3 +261,19 @@ func TestAStoreThatFailsForLongEndsTheAttempt(t *testing.T) {
 	b.stop()
 	b.check()
 }
+
+// TestATopicThatStaysAwayEndsTheJob deletes an output while the job runs, which its commits wait for until the attempt ends.
+func TestATopicThatStaysAwayEndsTheJob(t *testing.T) {
+	b := newBench(t, kafkatest.Fake(t).Endpoint, statestore.FS)
+	b.settings.TransactionTimeout, b.settings.MissingAfter = 2*time.Second, 500*time.Millisecond
+	b.produce(100)
+	b.start()
+	b.awaitCopies()
+	b.e.DeleteTopic(b.copies)
+	b.produce(100)
+	err := <-b.done
+	var gone *sidecar.TopicGoneError
+	if !errors.As(err, &gone) || gone.Topic != b.copies || !gone.OperatorDecides() {
+		t.Errorf("Run returned %v", err)
+	}
+}

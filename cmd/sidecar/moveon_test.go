@@ -133,6 +133,7 @@ func outputRecreated(r *rig) {
 	r.awaitCopies()
 	r.recreate("copies")
 	command := r.decides("output topic " + r.job + "-copies was deleted and created again")
+	r.kafka.Settled(r.job + "-counts") // no transaction is left open, in which readers would wait for the operator
 	r.goesOn(command)
 }
 
