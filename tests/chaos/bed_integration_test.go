@@ -153,6 +153,7 @@ func (b *bed) must(err error) {
 // kill ends the job with SIGKILL and starts it again.
 func (b *bed) kill() {
 	b.t.Helper()
+	b.faults.jobs++
 	b.must(b.job.Kill())
 	b.must(b.job.Start())
 }

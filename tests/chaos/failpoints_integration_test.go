@@ -65,6 +65,7 @@ func (b *bed) dies(p failpoint.Point, after int) {
 		if !killed(err) {
 			b.t.Fatalf("at %s: %v", p, ended)
 		}
+		b.faults.jobs++
 	case <-time.After(recovery):
 		b.stuck("the job has not passed %s %d times within %v", p, after+1, recovery)
 	}

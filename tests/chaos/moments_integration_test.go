@@ -77,6 +77,7 @@ func (b *bed) killAt(m moment, skip int) {
 		b.stuck("%s: the job has sent no %s within %v", m.name, m.request.Name(), recovery)
 	}
 	came := time.Since(began)
+	b.faults.jobs++
 	b.must(b.job.Kill())
 	for _, a := range armed {
 		a.Disarm()

@@ -45,13 +45,13 @@ func faults() []fault {
 		}},
 		{"broker killed", 2, func(b *bed) {
 			n := b.anyNode()
-			b.kafka.Kill(n)
+			b.killBroker(n)
 			b.wait(b.between(0, 6*time.Second))
 			b.kafka.Restart(n)
 		}},
 		{"broker and job killed", 1, func(b *bed) {
 			n := b.anyNode()
-			b.kafka.Kill(n)
+			b.killBroker(n)
 			b.wait(b.between(0, 2*time.Second))
 			b.kill()
 			b.kafka.Restart(n)
@@ -97,6 +97,11 @@ func faults() []fault {
 		}},
 		{"requests and answers lost", 4, (*bed).lose},
 	}
+}
+
+func (b *bed) killBroker(node int) {
+	b.faults.brokers++
+	b.kafka.Kill(node)
 }
 
 func (b *bed) anyNode() int { return 1 + b.random.IntN(b.kafka.Nodes()) }

@@ -14,6 +14,8 @@ import (
 // tally counts faults by kind, with the times to the next commit.
 type tally struct {
 	took map[string][]time.Duration
+	// jobs and brokers count the processes that were ended by SIGKILL.
+	jobs, brokers int
 }
 
 func newTally() *tally { return &tally{took: make(map[string][]time.Duration)} }
@@ -34,5 +36,6 @@ func (t *tally) String() string {
 	}
 	fmt.Fprintf(w, "%d\t\t\t  in all\n", all)
 	w.Flush()
+	fmt.Fprintf(&b, "ended by SIGKILL: the job %d times, brokers %d times\n", t.jobs, t.brokers)
 	return b.String()
 }
