@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weirstream/weir/internal/kafka"
@@ -181,78 +180,4 @@ func writeWide(t *testing.T, e *kafkatest.Endpoint, out txsink.Output, id record
 		t.Fatal(err)
 	}
 	w.Lane(0).Barrier(1, record.Identity{})
-}
-
-// TestRule20And21TheGroupIsForDisplay: in a group without members all positions are shown, each time; in one with members the
-// commit succeeds and leaves theirs alone.
-func TestRule20And21TheGroupIsForDisplay(t *testing.T) {
-	e := kafkatest.Start(t).Endpoint
-	s := newStand(t, e)
-	in := e.CreateTopic("in", 2)
-	s.attempt()
-	group := s.ledger + "-group"
-	ids := []record.Identity{s.open(0), s.open(1)}
-	s.lane.Begin(ids[0])
-	commit := func(n int, offset int64) {
-		t.Helper()
-		s.finish(record.CheckpointID(n), ids[n%2])
-		w := witness(record.CheckpointID(n), ids[n-1])
-		w.Positions = []record.Position{{Topic: in, Partition: 0, Offset: offset}, {Topic: in, Partition: 1, Offset: offset}}
-		if err := s.txns.Commit(t.Context(), permit(t, w.Checkpoint, w.Identity), w); err != nil {
-			t.Fatal(err)
-		}
-	}
-	commit(1, 7)
-	client, err := kgo.NewClient(kgo.SeedBrokers(e.Brokers()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	shown := func(want int64) {
-		t.Helper()
-		e.Until("the group's offsets", func(ctx context.Context) error { return groupShows(ctx, client, group, in, want) })
-	}
-	shown(7)
-	member, err := kgo.NewClient(kgo.SeedBrokers(e.Brokers()...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(in), kgo.DisableAutoCommit())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer member.Close()
-	e.Until("a member", func(ctx context.Context) error {
-		polling, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-		member.PollFetches(polling)
-		if id, _ := member.GroupMetadata(); id == "" {
-			return fmt.Errorf("the member has not joined")
-		}
-		return nil
-	})
-	commit(2, 9)
-	e.Settled(s.outputs[0].Topic)
-	shown(7)
-}
-
-func groupShows(ctx context.Context, c *kgo.Client, group, topic string, want int64) error {
-	req, one, part := kmsg.NewPtrOffsetFetchRequest(), kmsg.NewOffsetFetchRequestGroup(), kmsg.NewOffsetFetchRequestGroupTopic()
-	part.Topic, part.Partitions = topic, []int32{0, 1}
-	one.Group, one.Topics = group, append(one.Topics, part)
-	req.Groups, req.RequireStable = append(req.Groups, one), true
-	resp, err := req.RequestWith(ctx, c)
-	if err != nil {
-		return err
-	}
-	n := 0
-	for _, g := range resp.Groups {
-		for _, x := range g.Topics {
-			for _, p := range x.Partitions {
-				if p.Offset == want {
-					n++
-				}
-			}
-		}
-	}
-	if n != 2 {
-		return fmt.Errorf("%+v does not show %d twice", resp.Groups, want)
-	}
-	return nil
 }

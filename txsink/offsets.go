@@ -23,7 +23,7 @@ func (t *Transactions) commitOffsets(ctx context.Context, s *slot, positions []r
 	}
 	err := t.addOffsets(ctx, s)
 	if err == nil {
-		err = t.txnOffsetCommit(ctx, s, positions, sentinelMember)
+		err = t.commitAsSentinel(ctx, s, positions)
 	}
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -41,6 +41,39 @@ func (t *Transactions) commitOffsets(ctx context.Context, s *slot, positions []r
 	}
 	t.opts.Logger.Warn("the job's offsets are not shown in the consumer group this time", "group", t.opts.Group, "error", err)
 	return nil
+}
+
+// commitAsSentinel commits as the sentinel member. There are brokers, kfake among them, that answer it with 25 although the
+// group has no members: there, from then on, the offsets are committed as nobody.
+func (t *Transactions) commitAsSentinel(ctx context.Context, s *slot, positions []record.Position) error {
+	if t.asNobody.Load() {
+		return t.txnOffsetCommit(ctx, s, positions, "")
+	}
+	err := t.txnOffsetCommit(ctx, s, positions, sentinelMember)
+	if !errors.Is(err, sarama.ErrUnknownMemberId) {
+		return err
+	}
+	if members, askErr := t.groupHasMembers(ctx); members || askErr != nil {
+		return errors.Join(err, askErr)
+	}
+	t.asNobody.Store(true)
+	return t.txnOffsetCommit(ctx, s, positions, "")
+}
+
+// groupHasMembers asks the group's coordinator. Its list has the groups of all protocols, while DescribeGroups calls those of
+// the newer one dead, members or not.
+func (t *Transactions) groupHasMembers(ctx context.Context) (members bool, err error) {
+	err = t.group.Do(ctx, kafka.FindCoordinator, "look for members of group "+t.opts.Group, t.tried, func(b *sarama.Broker) (sarama.KError, error) {
+		resp, err := b.ListGroups(&sarama.ListGroupsRequest{Version: 4})
+		if err != nil {
+			return 0, err
+		}
+		_, listed := resp.Groups[t.opts.Group]
+		state := resp.GroupsData[t.opts.Group].GroupState
+		members = listed && state != "Empty" && state != "Dead"
+		return resp.Err, nil
+	})
+	return members, err
 }
 
 func (t *Transactions) addOffsets(ctx context.Context, s *slot) error {

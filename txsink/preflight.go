@@ -143,25 +143,40 @@ const (
 	replicasSetting     = "default.replication.factor"
 )
 
-// finding is what is wrong with some brokers, all in the same way.
+// finding is what is wrong with some brokers, or some topics, all in the same way.
 type finding struct {
-	text    string
-	fault   bool
-	brokers []string
+	text  string
+	fault bool
+	where []string
 }
 
-// findings are those of all brokers, in the order in which they came up.
+// findings are those of all brokers or topics, in the order in which they came up.
 type findings []*finding
 
-func (f *findings) add(broker int32, fault bool, format string, args ...any) {
-	id, text := strconv.Itoa(int(broker)), fmt.Sprintf(format, args...)
+func (f *findings) add(where string, fault bool, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
 	for _, known := range *f {
 		if known.text == text {
-			known.brokers = append(known.brokers, id)
+			known.where = append(known.where, where)
 			return
 		}
 	}
-	*f = append(*f, &finding{text, fault, []string{id}})
+	*f = append(*f, &finding{text, fault, []string{where}})
+}
+
+// tell has a line for each finding, which names all that it is about.
+func (p *preflight) tell(kind string, found findings) {
+	for _, f := range found {
+		tell := p.warn
+		if f.fault {
+			tell = p.fault
+		}
+		plural := ""
+		if len(f.where) > 1 {
+			plural = "s"
+		}
+		tell("%s%s %s: %s", kind, plural, strings.Join(f.where, ", "), f.text)
+	}
 }
 
 // checkBrokers looks at each broker, since any may come to coordinate or lead.
@@ -174,18 +189,12 @@ func (p *preflight) checkBrokers(ctx context.Context) {
 			p.unread(fmt.Sprintf("the settings of broker %d were", id), err)
 			continue
 		}
-		p.checkBroker(id, s, &found)
+		p.checkBroker(strconv.Itoa(int(id)), s, &found)
 	}
-	for _, f := range found {
-		tell := p.warn
-		if f.fault {
-			tell = p.fault
-		}
-		tell("broker %s: %s", strings.Join(f.brokers, ", "), f.text)
-	}
+	p.tell("broker", found)
 }
 
-func (p *preflight) checkBroker(id int32, s kafka.Settings, found *findings) {
+func (p *preflight) checkBroker(id string, s kafka.Settings, found *findings) {
 	longest, err := strconv.ParseInt(s[maxTimeoutSetting], 10, 64)
 	if want := p.opts.TransactionTimeout; err == nil && longest < want.Milliseconds() {
 		found.add(id, true, "%s is %d (%v), kafka.transaction_timeout is %v; raise the first or lower the second",
@@ -208,7 +217,7 @@ func (p *preflight) checkRelease(ctx context.Context, id int32, found *findings)
 	level, err := p.cluster.FeatureLevel(ctx, id, "metadata.version")
 	p.unread(fmt.Sprintf("the release of broker %d was", id), err)
 	if level == metadataLevel43 {
-		found.add(id, false, "Kafka 4.3 may end a transaction without its marker in a partition that has no leader (KAFKA-20734); "+
+		found.add(strconv.Itoa(int(id)), false, "Kafka 4.3 may end a transaction without its marker in a partition that has no leader (KAFKA-20734); "+
 			"Weir repairs its own, other producers do not: use replication factor 3 and min.insync.replicas 2")
 	}
 }
@@ -242,9 +251,11 @@ func (p *preflight) checkReplication(ctx context.Context) {
 	}
 	settings, err := p.cluster.TopicSettings(ctx, names, minISRSetting)
 	p.unread(minISRSetting+" was", err)
+	var found findings
 	for _, t := range topics {
-		p.checkReplicas(t, settings[t.Name])
+		checkReplicas(t, settings[t.Name], &found)
 	}
+	p.tell("topic", found)
 }
 
 // addTransactionLog adds the brokers' own topic where it exists already and may be seen.
@@ -260,7 +271,7 @@ func (p *preflight) addTransactionLog(ctx context.Context, topics []*kafka.Topic
 	return append(topics, t)
 }
 
-func (p *preflight) checkReplicas(t *kafka.Topic, s kafka.Settings) {
+func checkReplicas(t *kafka.Topic, s kafka.Settings, found *findings) {
 	fewest := goodReplicas
 	for _, part := range t.Partitions {
 		fewest = min(fewest, len(part.Replicas))
@@ -273,6 +284,6 @@ func (p *preflight) checkReplicas(t *kafka.Topic, s kafka.Settings) {
 		thin = append(thin, fmt.Sprintf("%s %d, should be %d", minISRSetting, least, goodMinISR))
 	}
 	if len(thin) > 0 {
-		p.warn("topic %s: %s: the loss of a broker can take acknowledged records with it", t.Name, strings.Join(thin, "; "))
+		found.add(t.Name, false, "%s: the loss of a broker can take acknowledged records with it", strings.Join(thin, "; "))
 	}
 }

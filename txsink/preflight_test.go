@@ -58,6 +58,15 @@ func acceptPreflight(t *testing.T, e *kafkatest.Endpoint) {
 			}
 		}
 	})
+	t.Run("ThinTopicsAreToldOfInOneLine", func(t *testing.T) {
+		o := options(out + "-none")
+		o.Outputs = []string{e.CreateTopic("thin", 1, "replication=1"), e.CreateTopic("thin", 2, "replication=1")}
+		o.Transactional = false
+		warnings, err := txsink.Preflight(t.Context(), openCluster(t, e.Brokers()), o)
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "topics "+strings.Join(o.Outputs, ", ")+": replication factor 1") {
+			t.Errorf("%q, %v", warnings, err)
+		}
+	})
 	t.Run("WithoutTransactionsThereIsNoLedger", func(t *testing.T) {
 		o := options(out + "-none")
 		o.Transactional = false

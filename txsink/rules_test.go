@@ -396,7 +396,7 @@ func TestRule19To21GroupOffsetsAreWrittenWholeAndNeverRead(t *testing.T) {
 	s.attempt()
 	ids := []record.Identity{s.open(0), s.open(1)}
 	s.lane.Begin(ids[0])
-	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.UnknownMemberID, Count: 1}) // the group has members
+	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.TxnOffsetCommit}, Err: kerr.UnknownMemberID, Count: 1})
 	for n := 1; n <= 2; n++ {
 		s.write(n, 2)
 		s.finish(record.CheckpointID(n), ids[1])
@@ -405,20 +405,21 @@ func TestRule19To21GroupOffsetsAreWrittenWholeAndNeverRead(t *testing.T) {
 	s.end()
 	s.attempt()
 	s.wantCommitted(2, 1, 2)
-	commits := 0
+	var members []string
 	for _, r := range w.of(kmsg.TxnOffsetCommit, kmsg.OffsetFetch) {
 		c, ok := r.(*kmsg.TxnOffsetCommitRequest)
 		if !ok {
 			t.Error("offsets are read from the group")
 			continue
 		}
-		commits++
-		if c.MemberID != "weir" || c.Generation != -1 || len(c.Topics) != 1 || len(c.Topics[0].Partitions) != 2 {
+		members = append(members, c.MemberID)
+		if c.Generation != -1 || len(c.Topics) != 1 || len(c.Topics[0].Partitions) != 2 {
 			t.Errorf("offsets committed as member %q of generation %d: %+v", c.MemberID, c.Generation, c.Topics)
 		}
 	}
-	if commits != 2 {
-		t.Errorf("%d offset commits, want 2", commits)
+	// The group has no members: its refusal of the sentinel is a broker's peculiarity, and not asked for again.
+	if !slices.Equal(members, []string{"weir", "", ""}) {
+		t.Errorf("offsets committed as %q", members)
 	}
 }
 

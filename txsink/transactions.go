@@ -51,6 +51,8 @@ type Transactions struct {
 	group  *kafka.Coordinator
 	// groupTaken is set once it was said that the group has members of its own.
 	groupTaken atomic.Bool
+	// asNobody is set once the brokers have refused the sentinel member in a group without members.
+	asNobody atomic.Bool
 	// partitions are all that belong to a transaction: the outputs' and the ledger.
 	partitions []kafka.TopicPartition
 }

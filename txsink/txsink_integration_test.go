@@ -15,3 +15,5 @@ func TestTransactionsOnThreeNodes(t *testing.T) {
 }
 
 func TestAdministrationOnKafka(t *testing.T) { acceptAdministration(t, kafkatest.Start(t).Endpoint) }
+
+func TestGroupOnKafka(t *testing.T) { acceptGroup(t, kafkatest.Start(t).Endpoint) }

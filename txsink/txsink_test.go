@@ -3,6 +3,7 @@ package txsink_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -26,6 +27,8 @@ type stand struct {
 	lane    *txsink.Lane
 	txns    *txsink.Transactions
 	acked   chan record.CheckpointID
+	// logger is where the transactions of the next attempt tell what they meet; nil is nowhere.
+	logger *slog.Logger
 	// slots is the number of transactional ids of the next attempt.
 	slots int
 	end   context.CancelFunc
@@ -71,7 +74,7 @@ func (s *stand) attempt(prepared ...txsink.Witness) *txsink.Witness {
 	s.lane = s.writer.Lane(0)
 	s.txns = txsink.NewTransactions(s.cluster, txsink.TransactionOptions{
 		Job: s.job(), Slots: s.slots, Outputs: s.outputs, Ledger: s.ledger, Group: s.ledger + "-group",
-		Timeout: time.Minute, LastOffsets: s.writer.LastOffsets,
+		Timeout: time.Minute, LastOffsets: s.writer.LastOffsets, Logger: s.logger,
 	})
 	last, err := s.txns.Recover(s.t.Context(), prepared)
 	if err != nil {
