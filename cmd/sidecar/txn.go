@@ -93,8 +93,9 @@ func newTxnList() *cobra.Command {
 		Long: `Lists the transactional ids of a job: state, producer, age and partitions of the open transaction, and the checkpoint
 that weir txn commit would complete with it. Nothing is changed. Ids that an earlier run used beyond
 checkpoint.transactional_ids are listed as well.`,
-		Example: `  weir txn list pipeline.yaml
-  weir txn list pipeline.yaml --job old-name --output json`,
+		Example: `  weir init pipeline.yaml
+  weir txn list pipeline.yaml
+  weir txn list pipeline.yaml --brokers localhost:9092 --output json`,
 	}
 	return t.bind(cmd, func(ctx context.Context) error {
 		list, err := t.txns.List(ctx)
@@ -133,7 +134,8 @@ have no state to go on from.
 
 It refuses, with exit status 3, while an instance of the job seems to run, and when no open transaction has a complete
 checkpoint. --yes commits although an instance seems to run, which is fenced then.`,
-		Example: `  weir txn list pipeline.yaml
+		Example: `  weir init pipeline.yaml
+  weir txn list pipeline.yaml
   weir txn commit pipeline.yaml`,
 	}
 	cmd.Flags().BoolVarP(&t.yes, "yes", "y", false, "also where an instance seems to run")
