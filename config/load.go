@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/weirstream/weir/internal/nearest"
 )
@@ -75,6 +76,9 @@ func Parse(name string, text []byte, flags *pflag.FlagSet) (*Config, error) {
 	for _, e := range entries {
 		l.fileEntry(e, "")
 	}
+	if l.foreign != nil {
+		l.properties(l.foreign)
+	}
 	l.apply(c)
 	c.Spec = d.pipeline(entries)
 	c.Spec.Job = c.Job
@@ -108,6 +112,8 @@ type layers struct {
 	viper *viper.Viper
 	flags *pflag.FlagSet
 	keys  []Key
+	// foreign is the section of Kafka's own names, nil where there is none.
+	foreign *yaml.Node
 	// faulty are the keys of which nothing more need be said.
 	faulty map[string]bool
 }
@@ -150,6 +156,10 @@ func (l *layers) bind(path, env, flag string) {
 func (l *layers) fileEntry(e entry, path string) {
 	at := join(path, e.name)
 	if path == "" && (e.name == "version" || sections()[e.name] != nil) {
+		return
+	}
+	if at == propertiesPath {
+		l.foreign = e.value
 		return
 	}
 	if l.isSection(at) {
@@ -197,6 +207,9 @@ func (l *layers) names(path string) []string {
 	var names []string
 	if path == "" {
 		names = []string{"version", "sources", "operators", "sinks"}
+	}
+	if path == "kafka" {
+		names = append(names, "properties")
 	}
 	for _, k := range l.keys {
 		rest, ok := strings.CutPrefix(k.Path, path+".")

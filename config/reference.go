@@ -52,6 +52,7 @@ func Reference() string {
 		}
 		fmt.Fprintf(&b, "| `%s`<br>`%s` | %s | %s | %s |\n", k.Path, k.Environment(), k.values(), code(k.Default), k.describe())
 	}
+	b.WriteString(propertiesReference())
 	b.WriteString(pipelineHead)
 	for _, s := range []struct{ section, title string }{
 		{"sources", "Sources"}, {"operators", "Operators"}, {"sinks", "Sinks"},

@@ -17,6 +17,9 @@ func Schema() ([]byte, error) {
 	for _, k := range Keys() {
 		addKey(root, k)
 	}
+	if k, ok := properties["kafka"].(object); ok {
+		members(k)["properties"] = propertiesSchema()
+	}
 	for section, list := range sections() {
 		properties[section] = object{
 			"type": "object", "additionalProperties": false,
