@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/checkpoint"
-	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/txsink"
 )
 
@@ -63,8 +63,9 @@ const (
 	// that a job with long intervals is not down for longer than that when it moves to another machine.
 	watchMin = 2 * time.Second
 	watchMax = 30 * time.Second
-	// watchDoublings bounds the growth of the wait after being fenced again and again.
-	watchDoublings = 4
+	// rivalMax bounds the wait after being fenced again and again, which doubles each time, watchDoublings times at most.
+	rivalMax       = time.Minute
+	watchDoublings = 8
 )
 
 func (s *Settings) watch() time.Duration {
@@ -73,20 +74,29 @@ func (s *Settings) watch() time.Duration {
 
 // moves looks at the transactions of a job for a while and returns what it sees of an instance at work: a transaction that
 // begins. It returns "" where none does, and at once where none is open, for a working instance always has one open. An
-// instance that hangs, or whose checkpoint interval is longer than the while, cannot be told from one that is gone.
-func moves(ctx context.Context, txns *txsink.Transactions, during time.Duration) (string, error) {
+// instance that hangs, or whose checkpoint interval is longer than the while, cannot be told from one that is gone. stop, if not
+// nil, ends the looking when it is closed.
+func moves(ctx context.Context, txns *txsink.Transactions, during time.Duration, stop <-chan struct{}) (string, error) {
 	before, err := txns.States(ctx)
 	if err != nil || !slices.ContainsFunc(before, txsink.TransactionState.Open) {
 		return "", err
 	}
-	return watchFrom(ctx, txns, before, during)
+	return watchFrom(ctx, txns, before, during, stop)
 }
 
 // watchFrom looks for a transaction that began after the states given.
-func watchFrom(ctx context.Context, txns *txsink.Transactions, before []txsink.TransactionState, during time.Duration) (string, error) {
+func watchFrom(ctx context.Context, txns *txsink.Transactions, before []txsink.TransactionState, during time.Duration,
+	stop <-chan struct{},
+) (string, error) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
 	for end := time.Now().Add(during); time.Now().Before(end); {
-		if err := kafka.Sleep(ctx, lookAgain); err != nil {
-			return "", err
+		select {
+		case <-tick.C:
+		case <-stop:
+			return "", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
 		}
 		now, err := txns.States(ctx)
 		if err != nil {
@@ -122,7 +132,9 @@ func (a *attempt) awaitSilence(ctx context.Context, hint *txsink.Witness) error 
 	if err == nil && checkpoint.RunInstance(m.Run) == a.job.lease.id {
 		return nil // the last one at work has held the lease that this process holds now
 	}
-	what, err := moves(ctx, a.txns, s.watch())
+	a.job.setState(admin.Recovering, "looking whether another instance is at work")
+	what, err := moves(ctx, a.txns, s.watch(), a.job.stop)
+	a.job.setState(admin.Recovering, "")
 	if err != nil || what == "" {
 		return err
 	}
@@ -136,8 +148,9 @@ func (a *attempt) rival(ctx context.Context, times int) error {
 	if err != nil || !taken {
 		return err
 	}
-	wait := a.job.settings.watch() << min(times-1, watchDoublings)
-	what, err := watchFrom(ctx, a.txns, states, wait+rand.N(wait))
+	wait := min(a.job.settings.watch()<<min(times-1, watchDoublings), rivalMax)
+	a.job.setState(admin.Recovering, "another process has taken the transactions over; looking whether it is at work")
+	what, err := watchFrom(ctx, a.txns, states, wait+rand.N(wait), a.job.stop)
 	if err != nil || what == "" {
 		return err
 	}

@@ -156,7 +156,7 @@ func (t *JobTransactions) prepared(ctx context.Context) (*txsink.Witness, []txsi
 
 // Moves looks at the transactions for a while and returns what it sees of an instance of the job at work; see moves.
 func (t *JobTransactions) Moves(ctx context.Context, during time.Duration) (string, error) {
-	return moves(ctx, t.txns, during)
+	return moves(ctx, t.txns, during, nil)
 }
 
 // Abort ends every open transaction of the job without effect and returns what there is then. An instance that runs is fenced:

@@ -119,7 +119,7 @@ func togetherToOne(t *testing.T, r *rig) {
 // TestAKilledInstanceIsNotTakenForAnother measures the start after SIGKILL: it must not wait to see whether somebody is at work.
 func TestAKilledInstanceIsNotTakenForAnother(t *testing.T) {
 	r := newRig(t)
-	file := r.file("interval: 100ms", "interval: 5s") // another instance would be watched for 10 s
+	file := r.file("interval: 100ms", "interval: 3s") // another instance would be watched for 6 s
 	r.start("run", file)
 	r.running()
 	if err := r.instance.Signal(syscall.SIGKILL); err != nil {

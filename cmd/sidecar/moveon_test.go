@@ -143,3 +143,22 @@ func TestAcceptLossNamesWhatThereIs(t *testing.T) {
 		t.Errorf("status %d, %s", status, errOut)
 	}
 }
+
+// TestAnOutputWithMorePartitions goes on with a warning where the key groups can be spread over them, and stops otherwise.
+func TestAnOutputWithMorePartitions(t *testing.T) {
+	r, file := ranOnce(t)
+	r.kafka.AddPartitions(r.job+"-copies", 4)
+	r.start("run", file)
+	r.running()
+	if err := r.instance.Stop(20 * time.Second); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(r.logged(), "an output topic has got partitions") {
+		t.Errorf("no warning in\n%s", r.logged())
+	}
+	r.kafka.AddPartitions(r.job+"-copies", 5)
+	r.start("run", file)
+	if status := r.ended(20 * time.Second); status != exitDecide || !strings.Contains(r.logged(), "has 5 partitions now") {
+		t.Errorf("status %d\n%s", status, r.logged())
+	}
+}
