@@ -35,6 +35,7 @@ type storeWrites struct {
 type storeWrite struct {
 	what  string
 	since time.Time
+	// tries is how many have failed, the last one with last. The writer changes them under the lock.
 	tries int
 	last  error
 }
@@ -107,9 +108,8 @@ func (s *storeWrites) write(ctx context.Context, what string, try func(context.C
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		w.tries++
 		if !repeatable(err) {
-			return &StoreError{s.path, w.what, w.tries, w.since, err}
+			return &StoreError{s.path, w.what, w.tries + 1, w.since, err}
 		}
 		s.failed(w, err)
 		if err := kafka.Sleep(ctx, pause); err != nil {
@@ -126,9 +126,10 @@ func (s *storeWrites) failed(w *storeWrite, err error) {
 		s.logger.Warn("the checkpoint store fails, trying again until the transaction nears its timeout", "store", s.path, "writing", w.what,
 			"error", err)
 	}
-	if w.last == nil {
+	if w.tries == 0 {
 		s.mu.failing = append(s.mu.failing, w)
 	}
+	w.tries++
 	w.last = err
 	s.mu.retries++
 }
