@@ -82,7 +82,7 @@ type SASL struct {
 
 // Checkpoint says how often, where to and with which guarantee.
 type Checkpoint struct {
-	Interval        time.Duration `key:"interval" default:"1s" min:"10ms" max:"1h" flag:"checkpoint-interval" doc:"Time between two checkpoints; results become visible to read_committed readers at each."`
+	Interval        time.Duration `key:"interval" default:"1s" min:"10ms" max:"1h" flag:"checkpoint-interval" doc:"Time between two checkpoints; results become visible to read_committed readers at each. The first one comes 100ms after the start, so that a short stop does not cost an interval."`
 	Store           string        `key:"store" default:"file:///var/lib/weir/checkpoints" flag:"checkpoint-store" doc:"Folder of the checkpoints, file:///PATH."`
 	Guarantee       string        `key:"guarantee" default:"exactly_once" enum:"exactly_once|at_least_once" doc:"exactly_once writes each checkpoint's results in one transaction; at_least_once writes without, visible at once and repeated after a failure."`
 	Alignment       string        `key:"alignment" default:"aligned" enum:"aligned" doc:"How barriers meet at an operator of several inputs: aligned holds an input back until the others have caught up."`

@@ -15,6 +15,7 @@ func (c *Coordinator) act(ctx context.Context, a barrier.Action) {
 	switch a := a.(type) {
 	case barrier.Start:
 		c.opts.Subtasks.Begin(a.Identity)
+		c.interval.Reset(min(firstInterval, c.opts.Interval))
 	case barrier.Trigger:
 		c.trigger(a.Barrier)
 	case barrier.OpenTransaction:

@@ -23,7 +23,9 @@ type Coordinator struct {
 	events chan barrier.Event
 	stop   chan struct{}
 	work   *errgroup.Group
-	open   map[record.CheckpointID]*progress
+	// interval ticks when the next checkpoint is due; the loop owns it.
+	interval *time.Ticker
+	open     map[record.CheckpointID]*progress
 	// opened has the transactions not yet ended, in the order of the checkpoints that they belong to.
 	opened []opened
 	next   record.CheckpointID
@@ -62,6 +64,10 @@ type prepared struct {
 
 // expiringShare is the part of a transaction's timeout after which its attempt ends: the rest is for aborting in order.
 const expiringShare = 0.8
+
+// firstInterval is the time from the start of the sources to the first trigger, where Interval is longer. What has piled up
+// while nothing ran is worth a checkpoint of its own: its results become visible at once, whatever the interval.
+const firstInterval = 100 * time.Millisecond
 
 // New returns the coordinator of one attempt.
 func New(o Options) (*Coordinator, error) {
@@ -115,8 +121,8 @@ func (c *Coordinator) Run(ctx context.Context) error {
 }
 
 func (c *Coordinator) loop(ctx context.Context) error {
-	interval := time.NewTicker(c.opts.Interval)
-	defer interval.Stop()
+	c.interval = time.NewTicker(c.opts.Interval)
+	defer c.interval.Stop()
 	var e barrier.Event = barrier.Begin{}
 	for {
 		done, err := c.step(ctx, e)
@@ -126,7 +132,8 @@ func (c *Coordinator) loop(ctx context.Context) error {
 		c.publish()
 		select {
 		case e = <-c.events:
-		case <-interval.C:
+		case <-c.interval.C:
+			c.interval.Reset(c.opts.Interval)
 			if e = c.expiring(); e == nil {
 				e = barrier.IntervalElapsed{}
 			}

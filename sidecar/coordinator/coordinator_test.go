@@ -1,12 +1,14 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -20,12 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world plays everything around a coordinator and writes down what happens.
 type world struct {
-	mu     sync.Mutex
-	log    []string
-	epoch  int16
-	c      *Coordinator
-	fail   map[string]error
-	commit chan record.CheckpointID
+	interval time.Duration
+	mu       sync.Mutex
+	log      []string
+	epoch    int16
+	c        *Coordinator
+	fail     map[string]error
+	commit   chan record.CheckpointID
 	// silent subtasks do not report.
 	silent bool
 }
@@ -84,7 +87,7 @@ func start(t *testing.T, w *world, timeout time.Duration) <-chan error {
 	w.commit = make(chan record.CheckpointID, 1000)
 	c, err := New(Options{
 		Core:     barrier.CoordinatorOptions{Attempt: 3, Subtasks: 2, Next: 1, Slots: 2, MaxInFlight: 2},
-		Interval: time.Millisecond, TransactionTimeout: timeout,
+		Interval: cmp.Or(w.interval, time.Millisecond), TransactionTimeout: timeout,
 		Transactions: w, Checkpoints: w, Subtasks: w, Observer: w,
 	})
 	if err != nil {
@@ -118,6 +121,25 @@ func TestCheckpointsCommitInOrderUntilStopped(t *testing.T) {
 			t.Errorf("checkpoint %d: prepared at %d, committed at %d of %v", n, p, c, w.log)
 		}
 	}
+}
+
+// TestTheFirstCheckpointComesSoon though the interval is long; the second does not.
+func TestTheFirstCheckpointComesSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{interval: time.Hour}
+		begin := time.Now()
+		done := start(t, w, 10*time.Hour)
+		for n, want := range []time.Duration{firstInterval, firstInterval + time.Hour} {
+			<-w.commit
+			if took := time.Since(begin); took < want || took > want+time.Second {
+				t.Errorf("checkpoint %d is committed after %v, want %v", n+1, took, want)
+			}
+		}
+		w.c.Stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestAFailureEndsTheAttempt(t *testing.T) {

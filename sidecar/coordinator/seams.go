@@ -53,7 +53,7 @@ type Observer interface {
 // Options are what an attempt's coordinator is built from.
 type Options struct {
 	Core barrier.CoordinatorOptions
-	// Interval is the time between two triggers.
+	// Interval is the time between two triggers. The first one comes sooner.
 	Interval time.Duration
 	// TransactionTimeout is the broker's limit on an open transaction; 0 where there are none.
 	TransactionTimeout time.Duration
