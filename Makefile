@@ -59,9 +59,9 @@ soak: ## many checkpoints one after the other, and a look at what must not grow 
 	CHECKPOINTS=$(CHECKPOINTS) $(GO) test -count=1 -v -timeout 2h -tags integration -run TestFault47 ./sidecar
 
 .PHONY: bench
-bench: ## CPU per record against the bare wire loop, on a real Apache Kafka; the machine should be idle
+bench: ## CPU per record against the bare wire loop, start and memory, on a real Apache Kafka; the machine should be idle
 	tests/broker/kafka.sh fetch
-	$(GO) test -count=1 -timeout 20m -tags bench -v -run TestBench ./tests/bench
+	$(GO) test -count=1 -timeout 20m -tags bench -v -run 'TestBench|TestIdle' ./tests/bench
 
 .PHONY: clean
 clean: ## remove what was built; .cache stays

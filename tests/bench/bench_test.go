@@ -50,13 +50,19 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, e: kafkatest.Start(t, kafkatest.Nodes(1)).Endpoint, n: records(t)}
-	dir := t.TempDir()
-	r.limit, r.weir = filepath.Join(dir, "limit"), filepath.Join(dir, "weir")
+	r.limit = filepath.Join(t.TempDir(), "limit")
 	r.do("go", "build", "-o", r.limit, "./limit")
-	r.do("go", "build", "-o", r.weir, "../../cmd/sidecar")
+	r.buildWeir()
 	r.in = r.topic("in")
 	r.do(r.limit, "load", "-brokers", r.e.Brokers()[0], "-topic", r.in, "-records", strconv.Itoa(r.n), "-keys", strconv.Itoa(keys))
 	return r
+}
+
+// buildWeir builds weir as make build does.
+func (r *rig) buildWeir() {
+	r.t.Helper()
+	r.weir = filepath.Join(r.t.TempDir(), "weir")
+	r.do("env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", r.weir, "../../cmd/sidecar")
 }
 
 // topic makes a topic whose leaders answer.
