@@ -206,7 +206,7 @@ func (t *txnCommand) unattended(ctx context.Context) (*sidecar.TransactionList, 
 	}
 	watch := min(2*t.conf.Checkpoint.Interval+time.Second, longestWatch)
 	if len(before.Open()) > 0 && newScreen(t.errOut).terminal {
-		fmt.Fprintf(t.errOut, "watching for %v whether an instance of the job is at work …\n", watch)
+		_, _ = fmt.Fprintf(t.errOut, "watching for %v whether an instance of the job is at work …\n", watch)
 	}
 	why, err := t.txns.Moves(ctx, watch)
 	if err != nil {

@@ -78,7 +78,7 @@ func (b *txnBed) start(flags ...string) {
 		if b.t.Failed() {
 			b.t.Logf("%s", process.LastLines())
 		}
-		process.Close()
+		_ = process.Close()
 	})
 	b.must(process.Start())
 }

@@ -100,7 +100,7 @@ func (r *run) prepare() {
 		if r.t.Failed() {
 			r.t.Logf("%s", r.process.LastLines())
 		}
-		r.process.Close()
+		_ = r.process.Close()
 	})
 }
 
