@@ -31,7 +31,7 @@ type storeWrites struct {
 	}
 }
 
-// storeWrite is a write that failed and is tried again.
+// storeWrite is a write that failed and is tried again. Its writer changes it under the lock of storeWrites.
 type storeWrite struct {
 	what  string
 	since time.Time
@@ -131,6 +131,7 @@ func (s *storeWrites) failed(w *storeWrite, err error) {
 	}
 	w.tries++
 	w.last = err
+	w.tries++
 	s.mu.retries++
 }
 

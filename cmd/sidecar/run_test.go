@@ -21,7 +21,7 @@ import (
 
 const countingPipeline = `version: 1
 job: %[1]s
-kafka: {brokers: [%[2]q], transaction_timeout: 1m}
+kafka: {brokers: [%[2]q], transaction_timeout: 5m}
 checkpoint: {interval: 100ms, store: "file://%[3]s"}
 state: {dir: %[4]q}
 sources:
