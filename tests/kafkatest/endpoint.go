@@ -115,12 +115,20 @@ func (e *Endpoint) CreateExactTopic(topic string, partitions int, settings ...st
 	e.awaitLeaders(topic, partitions)
 }
 
-// awaitLeaders waits until each of a topic's partitions has a leader.
+// awaitLeaders waits until every broker knows a leader of each of a topic's partitions: each hears of a new topic by itself.
 func (e *Endpoint) awaitLeaders(topic string, partitions int) {
 	e.t.Helper()
 	e.Until("leaders of "+topic, func(ctx context.Context) error {
-		_, err := e.leaders(ctx, topic, partitions)
-		return err
+		alive, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, e.client)
+		if err != nil {
+			return err
+		}
+		for _, b := range alive.Brokers {
+			if _, err := leaders(ctx, e.client.Broker(int(b.NodeID)), topic, partitions); err != nil {
+				return fmt.Errorf("broker %d: %w", b.NodeID, err)
+			}
+		}
+		return nil
 	})
 }
 
@@ -211,10 +219,14 @@ func (e *Endpoint) InSync() {
 
 // leaders returns the leaders of a topic's partitions, of which there must be at least the number given, each with a leader.
 func (e *Endpoint) leaders(ctx context.Context, topic string, partitions int) (map[int32]int32, error) {
+	return leaders(ctx, e.client, topic, partitions)
+}
+
+func leaders(ctx context.Context, asked kmsg.Requestor, topic string, partitions int) (map[int32]int32, error) {
 	req, one := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
 	one.Topic = &topic
 	req.Topics = append(req.Topics, one)
-	resp, err := req.RequestWith(ctx, e.client)
+	resp, err := req.RequestWith(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
