@@ -31,7 +31,7 @@ type storeWrites struct {
 	}
 }
 
-// storeWrite is a write that failed and is tried again. Its writer changes it under the lock of storeWrites.
+// storeWrite is a write that failed and is tried again.
 type storeWrite struct {
 	what  string
 	since time.Time
@@ -129,7 +129,6 @@ func (s *storeWrites) failed(w *storeWrite, err error) {
 	if w.tries == 0 {
 		s.mu.failing = append(s.mu.failing, w)
 	}
-	w.tries++
 	w.last = err
 	w.tries++
 	s.mu.retries++
