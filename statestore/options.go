@@ -38,9 +38,9 @@ type Options struct {
 	CacheBytes int64
 	// DirtyBytes is the size of changes not yet persisted at which Full reports true; half of CacheBytes by default.
 	DirtyBytes int64
-	// DeltaBytes is the size of changes, with Pebble, that are stored as deltas before the database takes them up; a
-	// quarter of CacheBytes by default. It bounds what a restore has to read one entry after the other, and what memory
-	// holds beyond its limit.
+	// DeltaBytes is the size of changes, with Pebble, that are stored as deltas before the database takes them up, or
+	// half of that when the tables fill half of CacheBytes; half of CacheBytes by default. It bounds what a restore has to
+	// read one entry after the other, and what eviction has to leave in memory.
 	DeltaBytes int64
 	// Groups is the number of key groups of the job.
 	Groups int
@@ -74,7 +74,7 @@ func (o Options) withDefaults() Options {
 		o.DirtyBytes = o.CacheBytes / 2
 	}
 	if o.DeltaBytes == 0 {
-		o.DeltaBytes = o.CacheBytes / 4
+		o.DeltaBytes = o.CacheBytes / 2
 	}
 	if o.Backend == Memory {
 		o.Dir = "" // a restore from files of another back end goes through the system's temporary folder

@@ -192,10 +192,12 @@ const maxDeltas = 64
 // nextExtent decides what the next snapshot has to hold. A base makes room: what it moves to the cold tier may leave memory,
 // and its deltas need not be read in a restore.
 func (s *Store) nextExtent() extent {
+	grown := int64(s.since.bytes + s.dirtyBytes)
+	pressed := int64(s.bytes) > s.options.CacheBytes/2 && grown >= s.options.DeltaBytes/2
 	switch g := &s.since; {
 	case s.cold == nil:
 		return everything
-	case !s.rooted.Load(), int64(g.bytes+s.dirtyBytes) >= s.options.DeltaBytes, g.deltas == maxDeltas:
+	case !s.rooted.Load(), grown >= s.options.DeltaBytes, pressed, g.deltas == maxDeltas:
 		*g = growth{}
 		return unabsorbed
 	case s.dirtyBytes > 0:
