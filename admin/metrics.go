@@ -14,6 +14,8 @@ type Phase string
 
 // The phases. Those of a subtask are reported once per subtask and checkpoint, the others once per checkpoint.
 const (
+	// PhaseAlign: channels are held until the barrier has arrived on all.
+	PhaseAlign Phase = "align"
 	// PhaseFreeze: the stream stands still while the changes are marked.
 	PhaseFreeze Phase = "freeze"
 	// PhasePersist: the state of a subtask is made durable.
@@ -26,12 +28,20 @@ const (
 	PhaseManifest Phase = "manifest"
 	// PhaseCommit: witness and offsets are written into the transaction and Kafka is asked to commit it.
 	PhaseCommit Phase = "commit"
+	// PhaseWitness, PhaseEndTxn and PhaseMarkers are the steps of a commit: witness and offsets are written, the transaction is
+	// committed, and, behind the stream, its markers reach all partitions so that its id may be used again.
+	PhaseWitness Phase = "witness"
+	PhaseEndTxn  Phase = "end_txn"
+	PhaseMarkers Phase = "markers"
 	// PhaseTotal: from the trigger until the commit.
 	PhaseTotal Phase = "total"
 )
 
 func phases() []Phase {
-	return []Phase{PhaseFreeze, PhasePersist, PhaseWrite, PhaseBarrier, PhaseManifest, PhaseCommit, PhaseTotal}
+	return []Phase{
+		PhaseAlign, PhaseFreeze, PhasePersist, PhaseWrite, PhaseBarrier, PhaseManifest, PhaseCommit, PhaseWitness, PhaseEndTxn, PhaseMarkers,
+		PhaseTotal,
+	}
 }
 
 // phaseBuckets reach from a freeze of microseconds to a checkpoint that is near its transaction's timeout, in seconds.

@@ -102,7 +102,7 @@ func (a *attempt) buildWriter() {
 	a.txns = txsink.NewTransactions(a.job.cluster, txsink.TransactionOptions{
 		Job: s.Job, Slots: s.Checkpoint.Transactions, Outputs: outputs, TopicIDs: ids, Ledger: s.Ledger, Group: s.Group,
 		Timeout: s.TransactionTimeout, RequestTimeout: s.Kafka.RequestTimeout, LastOffsets: a.writer.LastOffsets,
-		Tried: a.job.tried, Logger: s.Logger,
+		Tried: a.job.tried, Took: observer{a.job.metrics}.step, Logger: s.Logger,
 	})
 }
 
@@ -176,6 +176,7 @@ func (a *attempt) addSubtask(ctx context.Context, i int) error {
 // report passes a subtask's acknowledgement on, and how long its part took.
 func (a *attempt) report(ctx context.Context, r task.Report) error {
 	m := a.job.metrics
+	m.Phase(admin.PhaseAlign, r.Align)
 	m.Phase(admin.PhaseFreeze, r.Freeze)
 	m.Phase(admin.PhasePersist, r.Persist)
 	m.Phase(admin.PhaseWrite, r.Write)

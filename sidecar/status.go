@@ -122,6 +122,9 @@ func (o observer) Phase(_ record.CheckpointID, phase string, took time.Duration)
 	o.metrics.Phase(admin.Phase(phase), took)
 }
 
+// step is told of the steps of a commit.
+func (o observer) step(s txsink.Step, took time.Duration) { o.metrics.Phase(admin.Phase(s), took) }
+
 // causeOf classes the end of an attempt.
 func causeOf(err error) admin.Cause {
 	var (

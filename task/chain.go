@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/exchange"
@@ -19,6 +20,8 @@ type chain struct {
 	steps   []int
 	out     []*exchange.Channel
 	sinks   bool
+	// first is when the barrier that is being aligned arrived first, zero where none is.
+	first time.Time
 	// waiting is set between this chain's barrier and that of the last chain with a sink.
 	waiting bool
 }
@@ -196,9 +199,15 @@ func (s *Subtask) receive(c *chain, input int, m exchange.Message) error {
 		s.opts.Mesh.Recycle(m.Batch)
 		return err
 	}
+	if c.first.IsZero() {
+		c.first = time.Now()
+	}
 	aligned, err := c.aligner.Arrive(input, m.Barrier)
 	if err != nil || !aligned {
 		return err
 	}
+	cp := s.checkpointOf(m.Barrier)
+	cp.aligned = max(cp.aligned, time.Since(c.first))
+	c.first = time.Time{}
 	return s.pass(c, m.Barrier)
 }

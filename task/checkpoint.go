@@ -21,6 +21,8 @@ type checkpoint struct {
 	left int
 	// froze is how long the stream stood still for freezing.
 	froze time.Duration
+	// aligned is the longest that a chain has held channels for the barrier.
+	aligned time.Duration
 }
 
 type frozen struct {
@@ -101,7 +103,7 @@ func (s *Subtask) passSink(c *chain, b record.Barrier) {
 // snapshots makes checkpoints durable in their order and reports them.
 func (s *Subtask) snapshots(ctx context.Context) error {
 	for cp := range s.handoff {
-		report := Report{Attempt: s.opts.Attempt, Checkpoint: cp.id, Subtask: s.opts.Index, Positions: cp.positions, Freeze: cp.froze}
+		report := Report{Attempt: s.opts.Attempt, Checkpoint: cp.id, Subtask: s.opts.Index, Positions: cp.positions, Align: cp.aligned, Freeze: cp.froze}
 		begin := time.Now()
 		for _, f := range cp.snapshots {
 			h, err := f.snapshot.Persist(ctx)

@@ -70,9 +70,9 @@ type Report struct {
 	Subtask    int
 	Positions  []record.Position
 	States     []record.StateHandle
-	// Freeze is how long the stream stood still, Persist how long it took to make the state durable, Write how long the
+	// Align is how long channels were held for the barrier, Freeze how long the stream stood still, Persist how long it took to make the state durable, Write how long the
 	// acknowledgement of the writes took after that.
-	Freeze, Persist, Write time.Duration
+	Align, Freeze, Persist, Write time.Duration
 }
 
 // Options are what a subtask is built from.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -16,6 +17,7 @@ import (
 // that moment (KAFKA-20734): its records stay undecided, and the next transaction of the id would decide them, perhaps
 // the other way.
 func (t *Transactions) Release(ctx context.Context, i int, id record.Identity) error {
+	defer t.took(StepMarkers, time.Now())
 	s := &t.slots[i]
 	written := map[kafka.TopicPartition]int64{}
 	if t.opts.LastOffsets != nil {

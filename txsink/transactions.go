@@ -35,10 +35,25 @@ type TransactionOptions struct {
 	RequestTimeout time.Duration
 	// LastOffsets returns what Writer.LastOffsets does; nil in a process that only recovers.
 	LastOffsets func(record.Identity) map[kafka.TopicPartition]int64
+	// Took, if not nil, is told how long each step of a commit took. Any goroutine calls it.
+	Took func(Step, time.Duration)
 	// Tried, if not nil, is told of each error that is tried again.
 	Tried  func(error)
 	Logger *slog.Logger
 }
+
+// Step is a part of a commit.
+type Step string
+
+// The steps.
+const (
+	// StepWitness writes the witness and the group's offsets.
+	StepWitness Step = "witness"
+	// StepEndTxn commits the transaction.
+	StepEndTxn Step = "end_txn"
+	// StepMarkers waits until the markers are in all partitions.
+	StepMarkers Step = "markers"
+)
 
 // Transactions opens, commits and recovers the transactions of one job. Nothing else sends the requests that it sends. The
 // coordinator of an attempt calls it, for one slot from one goroutine at a time.
@@ -106,6 +121,15 @@ func (t *Transactions) all() []*slot {
 		all = append(all, &t.slots[i])
 	}
 	return all
+}
+
+// took notes the time of a step that began at the given moment, and returns the present one.
+func (t *Transactions) took(s Step, began time.Time) time.Time {
+	now := time.Now()
+	if t.opts.Took != nil {
+		t.opts.Took(s, now.Sub(began))
+	}
+	return now
 }
 
 func (t *Transactions) tried(err error) {
@@ -202,6 +226,7 @@ func (t *Transactions) Commit(ctx context.Context, p barrier.Permit, w Witness) 
 	if err := t.awaitLeaders(ctx); err != nil {
 		return err
 	}
+	began := time.Now()
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		s.witness, err = t.writeWitness(gctx, w)
@@ -211,8 +236,10 @@ func (t *Transactions) Commit(ctx context.Context, p barrier.Permit, w Witness) 
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	began = t.took(StepWitness, began)
 	failpoint.Pass(failpoint.WitnessWritten)
 	err := t.end(ctx, s, p.Identity(), true)
+	t.took(StepEndTxn, began)
 	failpoint.Pass(failpoint.TransactionCommitted)
 	return err
 }
