@@ -21,3 +21,21 @@ func TestTopicIDText(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPosition reads anything as a position: what is accepted must come out of what is written again.
+func FuzzPosition(f *testing.F) {
+	f.Add([]byte(`{"source":"in","topic":"t","topic_id":"ab0000000000000000000000000000cd","partition":3,"offset":9,"leader_epoch":-1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var p, again Position
+		if json.Unmarshal(text, &p) != nil {
+			return
+		}
+		written, err := json.Marshal(p)
+		if err != nil {
+			t.Fatalf("%+v cannot be written: %v", p, err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil || again != p {
+			t.Fatalf("%+v read back as %+v, %v", p, again, err)
+		}
+	})
+}

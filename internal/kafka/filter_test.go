@@ -48,3 +48,60 @@ func TestFilterInterleavedCommitsAndAbortsOfOneProducer(t *testing.T) {
 		}
 	}
 }
+
+// FuzzFilter makes a log of three transactional producers and one other out of bytes, reads it from some offset on as a broker would
+// serve it, and wants exactly the batches of committed transactions.
+func FuzzFilter(f *testing.F) {
+	f.Add([]byte{0, 1, 8, 2, 3, 9, 1, 0, 9}, uint8(2))
+	f.Fuzz(func(t *testing.T, script []byte, from uint8) {
+		steps := make([]step, len(script))
+		for i, c := range script {
+			steps[i] = step{producer: int64(c % 4), records: 1 + int32(c>>4), marker: -1}
+			if c&0b1000 != 0 && c%4 != 0 {
+				steps[i].marker = int(c >> 2 & 1)
+			}
+		}
+		log := batches(steps)
+		start := min(int(from), len(log))
+		committed, aborted := fates(log, start)
+		var filter CommittedFilter
+		filter.Reset(aborted)
+		for i := start; i < len(log); i++ {
+			if got := filter.Accept(log[i]); got != committed[i] {
+				t.Fatalf("batch %d of %v: accepted %v, want %v", i, steps, got, committed[i])
+			}
+		}
+	})
+}
+
+// fates says of each batch whether it holds committed records, and lists the aborted transactions that do not end before batch
+// start. A transaction that is still open at the end is aborted there: a broker would not serve it.
+func fates(log []*sarama.RecordBatch, start int) (committed []bool, aborted []*sarama.AbortedTransaction) {
+	committed = make([]bool, len(log))
+	open := map[int64][]int{}
+	abort := func(producer int64, end int) {
+		if own := open[producer]; len(own) > 0 && end >= start {
+			aborted = append(aborted, &sarama.AbortedTransaction{ProducerID: producer, FirstOffset: log[own[0]].FirstOffset})
+		}
+	}
+	for i, b := range log {
+		switch {
+		case !b.IsTransactional:
+			committed[i] = true
+		case !b.Control:
+			open[b.ProducerID] = append(open[b.ProducerID], i)
+		case isAbortMarker(b):
+			abort(b.ProducerID, i)
+			delete(open, b.ProducerID)
+		default:
+			for _, own := range open[b.ProducerID] {
+				committed[own] = true
+			}
+			delete(open, b.ProducerID)
+		}
+	}
+	for producer := range open {
+		abort(producer, len(log))
+	}
+	return committed, aborted
+}
