@@ -128,7 +128,7 @@ func (a *attempt) build(ctx context.Context) (err error) {
 	a.states = &states{settings: s, plan: a.plan, run: a.run, files: a.job.catalog, writes: &a.job.writes, restore: a.base.states}
 	for i := range a.plan.Subtasks {
 		if err := a.addSubtask(ctx, i); err != nil {
-			return fmt.Errorf("subtask %d: %w", i, err)
+			return a.lost(fmt.Errorf("subtask %d: %w", i, err))
 		}
 	}
 	failpoint.Pass(failpoint.Restored)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/statestore"
 	"github.com/weirstream/weir/topology"
 	"github.com/weirstream/weir/txsink"
 )
@@ -71,14 +72,20 @@ func (a *attempt) recover(ctx context.Context) error {
 		return a.withoutWitness(ctx)
 	}
 	m, err := a.job.catalog.Read(ctx, last.Manifest.Name, last.Manifest.SHA256)
-	var corrupt *checkpoint.CorruptError
-	if errors.As(err, &corrupt) {
-		return &LostCheckpointError{a.job.settings.Job, last.Checkpoint, last.Manifest.Name, err}
-	}
 	if err != nil {
-		return err
+		a.base.checkpoint, a.base.manifest = last.Checkpoint, last.Manifest
+		return a.lost(err)
 	}
 	return a.goOnFrom(m, last.Manifest)
+}
+
+// lost adds to an error of restoring the base, where files of it are missing, damaged or of an unknown format, that there is no way back from it.
+func (a *attempt) lost(err error) error {
+	if corrupt := (*checkpoint.CorruptError)(nil); errors.As(err, &corrupt) || errors.Is(err, statestore.ErrCorrupt) ||
+		errors.Is(err, statestore.ErrFormat) {
+		return &LostCheckpointError{a.job.settings.Job, a.base.checkpoint, a.base.manifest.Name, err}
+	}
+	return err
 }
 
 // goOnFrom makes a checkpoint the base of the attempt.
