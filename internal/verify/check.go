@@ -109,7 +109,7 @@ func (c *Checker) readInput(ctx context.Context) error {
 		}
 		for _, b := range batches {
 			for _, r := range b.Records {
-				c.verifier.Input(r.Value)
+				c.verifier.Input(b.Partition, b.FirstOffset+r.OffsetDelta, r.Value)
 			}
 		}
 		if c.input.Drained() {

@@ -15,7 +15,9 @@ type Batch struct {
 	Topic     string
 	Partition int32
 	Txn       Txn
-	Records   []*sarama.Record
+	// FirstOffset is that which the deltas of the records count from.
+	FirstOffset int64
+	Records     []*sarama.Record
 }
 
 // Tail reads all partitions of some topics with read_committed, from their start. It keeps what an ordinary consumer hides:
@@ -210,7 +212,7 @@ func (p *tailed) take(block *sarama.FetchResponseBlock) (out []Batch) {
 
 // batch leaves out the records before p.next.
 func (p *tailed) batch(b *sarama.RecordBatch) Batch {
-	out := Batch{Topic: p.topic, Partition: p.partition}
+	out := Batch{Topic: p.topic, Partition: p.partition, FirstOffset: b.FirstOffset}
 	if b.IsTransactional {
 		out.Txn = Txn{b.ProducerID, b.ProducerEpoch}
 	}

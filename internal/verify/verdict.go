@@ -20,6 +20,8 @@ type Verdict struct {
 	// Torn views have their effects in more than one transaction; Unwitnessed transactions have no record in the ledger, and
 	// Reordered ones come in another order in some partition than in the ledger.
 	Torn, Unwitnessed, Reordered int64
+	// Contradicted counts witnesses that say something else than the results, or than the witness before.
+	Contradicted int64
 	// Transactions is the number of transactions seen.
 	Transactions int64
 	// LongestOpen is the longest time for which a partition's last stable offset stood still below its end.
@@ -30,7 +32,7 @@ type Verdict struct {
 
 // OK says whether every effect is there once, in order and right. A check without input proves nothing.
 func (v Verdict) OK() bool {
-	return v.Input > 0 && v.Lost+v.Duplicated+v.Disordered+v.Invented+v.Wrong+v.Torn+v.Unwitnessed+v.Reordered == 0 && v.Effects == v.Expected
+	return v.Input > 0 && v.Lost+v.Duplicated+v.Disordered+v.Invented+v.Wrong+v.Torn+v.Unwitnessed+v.Reordered+v.Contradicted == 0 && v.Effects == v.Expected
 }
 
 func (v Verdict) String() string {
@@ -47,6 +49,7 @@ func (v Verdict) String() string {
 	}{
 		{v.Invented, "from no input"}, {v.Wrong, "with a wrong value"}, {v.Torn, "views torn between transactions"},
 		{v.Unwitnessed, "transactions without a witness"}, {v.Reordered, "transactions out of order"},
+		{v.Contradicted, "witnesses that contradict the results"},
 	} {
 		if f.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", f.n, f.what)

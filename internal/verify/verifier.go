@@ -36,15 +36,18 @@ type Txn struct {
 // Verifier compares outputs with inputs, both fed to it as they are read. An output must not be fed before the input that
 // it comes from. Views whose effects are all there are forgotten.
 type Verifier struct {
-	has     [branches]bool
-	want    uint8 // a bit for each branch with an effect of every valid view
-	users   map[string]*user
-	pages   map[string]*running
-	poison  map[string]bool
-	ledger  map[Txn]int64
-	order   map[partition][]Txn
-	txns    map[Txn]struct{}
-	verdict Verdict
+	has    [branches]bool
+	want   uint8 // a bit for each branch with an effect of every valid view
+	users  map[string]*user
+	pages  map[string]*running
+	poison map[string]*letter
+	ledger map[Txn]int64
+	order  map[partition][]Txn
+	// witnesses are those of the ledger, in its order; spans are which parts of the input have results in a transaction.
+	witnesses []witness
+	spans     map[Txn]map[int32]span
+	txns      map[Txn]struct{}
+	verdict   Verdict
 }
 
 type partition struct {
@@ -64,9 +67,16 @@ type user struct {
 type pending struct {
 	seq, millis int64
 	page        string
+	at          place
 	seen        uint8
 	torn        bool
 	txn         Txn
+}
+
+// letter is an input record that is no view.
+type letter struct {
+	at   place
+	seen bool
 }
 
 // running is the fold for one key of ByUser or ByPage.
@@ -74,8 +84,8 @@ type running struct{ views, time int64 }
 
 // NewVerifier returns a verifier of a job that writes the given branches.
 func NewVerifier(of ...Branch) *Verifier {
-	v := &Verifier{users: map[string]*user{}, pages: map[string]*running{}, poison: map[string]bool{}, ledger: map[Txn]int64{},
-		order: map[partition][]Txn{}, txns: map[Txn]struct{}{}}
+	v := &Verifier{users: map[string]*user{}, pages: map[string]*running{}, poison: map[string]*letter{}, ledger: map[Txn]int64{},
+		order: map[partition][]Txn{}, spans: map[Txn]map[int32]span{}, txns: map[Txn]struct{}{}}
 	for _, b := range of {
 		v.has[b] = true
 		if b <= ByPage {
@@ -85,13 +95,13 @@ func NewVerifier(of ...Branch) *Verifier {
 	return v
 }
 
-// Input takes the next record of the input topic.
-func (v *Verifier) Input(value []byte) {
+// Input takes the next record of a partition of the input topic.
+func (v *Verifier) Input(at int32, offset int64, value []byte) {
 	v.verdict.Input++
 	view, ok := decodeView(value)
 	if !ok {
 		v.verdict.Poison++
-		v.poison[string(value)] = true
+		v.poison[string(value)] = &letter{at: place{at, offset}}
 		return
 	}
 	u := v.users[view.User]
@@ -106,7 +116,7 @@ func (v *Verifier) Input(value []byte) {
 	u.read = view.Seq
 	if view.Valid() {
 		v.verdict.Valid++
-		u.pending = append(u.pending, pending{seq: view.Seq, millis: view.Millis, page: view.Page})
+		u.pending = append(u.pending, pending{seq: view.Seq, millis: view.Millis, page: view.Page, at: place{at, offset}})
 	}
 }
 
@@ -115,10 +125,11 @@ func (v *Verifier) Output(b Branch, at int32, txn Txn, key, value []byte) {
 	v.note(partition{b, at}, txn)
 	switch b {
 	case Ledger:
+		v.witnessed(txn, value)
 	case Passed:
 		v.passed(txn, value)
 	case DeadLetters:
-		v.deadLetter(value)
+		v.deadLetter(txn, value)
 	default:
 		v.total(b, txn, string(key), value)
 	}
@@ -150,15 +161,16 @@ func (v *Verifier) passed(txn Txn, value []byte) {
 	v.effect(Passed, txn, view.User, view.Seq)
 }
 
-func (v *Verifier) deadLetter(value []byte) {
-	known, there := v.poison[string(value)]
+func (v *Verifier) deadLetter(txn Txn, value []byte) {
+	l := v.poison[string(value)]
 	switch {
-	case !there:
+	case l == nil:
 		v.verdict.find(&v.verdict.Invented, "dead letters: %q was not in the input", value)
-	case !known:
+	case l.seen:
 		v.verdict.find(&v.verdict.Duplicated, "dead letters: %q again", value)
 	default:
-		v.poison[string(value)] = false
+		l.seen = true
+		v.result(txn, l.at)
 		v.verdict.Effects++
 	}
 }
@@ -229,6 +241,7 @@ func (v *Verifier) effect(b Branch, txn Txn, name string, seq int64) *pending {
 	}
 	p.txn = txn
 	p.seen |= 1 << b
+	v.result(txn, p.at)
 	v.verdict.Effects++
 	found := *p
 	u.forget(v.want)
@@ -274,12 +287,13 @@ func (v *Verifier) Verdict() Verdict {
 			v.lost(&d, name, p)
 		}
 	}
-	for value, missing := range v.poison {
-		if missing && v.has[DeadLetters] {
+	for value, l := range v.poison {
+		if !l.seen && v.has[DeadLetters] {
 			d.find(&d.Lost, "dead letters: %q is missing", value)
 		}
 	}
 	v.judgeTransactions(&d)
+	v.judgeWitnesses(&d)
 	return d
 }
 

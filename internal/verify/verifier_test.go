@@ -33,7 +33,7 @@ func simulate(w Workload, n, size int) (inputs [][]byte, outputs []effectOf) {
 	for i := range n {
 		txn := Txn{ProducerID: int64(i/size%2) + 1, Epoch: int16(i / size / 2)}
 		if i%size == 0 {
-			outputs = append(outputs, effectOf{Ledger, txn, nil, nil})
+			outputs = append(outputs, effectOf{Ledger, txn, nil, witnessFor(txn, i/size+1, min(i+size, n))})
 		}
 		key, value := g.Next()
 		inputs = append(inputs, value)
@@ -49,10 +49,16 @@ func simulate(w Workload, n, size int) (inputs [][]byte, outputs []effectOf) {
 	return inputs, outputs
 }
 
+// witnessFor is the ledger record of a checkpoint after so many input records.
+func witnessFor(txn Txn, checkpoint, records int) []byte {
+	return fmt.Appendf(nil, `{"checkpoint":%d,"attempt":1,"transaction":{"producer_id":%d,"epoch":%d},"positions":[{"partition":0,"offset":%d}]}`,
+		checkpoint, txn.ProducerID, txn.Epoch, records)
+}
+
 func verdictOf(inputs [][]byte, outputs []effectOf) Verdict {
 	v := NewVerifier(Passed, ByUser, ByPage, DeadLetters, Ledger)
-	for _, value := range inputs {
-		v.Input(value)
+	for i, value := range inputs {
+		v.Input(0, int64(i), value)
 	}
 	for _, o := range outputs {
 		v.Output(o.branch, 0, o.txn, o.key, o.value)
@@ -127,6 +133,25 @@ func TestFaultsAreFound(t *testing.T) {
 			out[i].txn, out[j].txn = out[j].txn, out[i].txn
 			return out
 		}, func(v Verdict) int64 { return v.Reordered }},
+		{"a witness of another checkpoint", func(out []effectOf) []effectOf {
+			i := nextOf(out, Ledger, at)
+			out[i].value = []byte(strings.Replace(string(out[i].value), `"checkpoint":`, `"checkpoint":1`, 1))
+			return out
+		}, func(v Verdict) int64 { return v.Contradicted }},
+		{"a witness with earlier positions", func(out []effectOf) []effectOf {
+			i := nextOf(out, Ledger, at)
+			out[i].value = []byte(strings.Replace(string(out[i].value), `"offset":`, `"offset":-`, 1))
+			return out
+		}, func(v Verdict) int64 { return v.Contradicted }},
+		{"a witness of another transaction", func(out []effectOf) []effectOf {
+			i := nextOf(out, Ledger, at)
+			out[i].value = []byte(strings.Replace(string(out[i].value), `"epoch":`, `"epoch":9`, 1))
+			return out
+		}, func(v Verdict) int64 { return v.Contradicted }},
+		{"a witness that cannot be read", func(out []effectOf) []effectOf {
+			out[nextOf(out, Ledger, at)].value = []byte("{")
+			return out
+		}, func(v Verdict) int64 { return v.Contradicted }},
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
@@ -156,7 +181,7 @@ func TestVerifierForgetsWhatIsSettled(t *testing.T) {
 	v := NewVerifier(Passed)
 	for i := range int64(1000) {
 		view := NewView("u", i+1, "/", 200, 1)
-		v.Input(view.Encode())
+		v.Input(0, i, view.Encode())
 		v.Output(Passed, 0, Txn{}, nil, view.Encode())
 	}
 	if n := len(v.users["u"].pending); n != 0 || v.Outstanding() != 0 {
