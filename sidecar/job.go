@@ -90,6 +90,7 @@ func (j *Job) connect(ctx context.Context) error {
 
 // Close closes the connections to Kafka, after Run.
 func (j *Job) Close() {
+	j.unclaim()
 	if j.cluster != nil {
 		j.cluster.Close()
 	}
@@ -129,11 +130,27 @@ func (j *Job) Run(ctx context.Context) error {
 	return err
 }
 
+// Claim takes the state folder for this process, as Run would. It fails with *AnotherInstanceError where another process has it:
+// whoever calls it before Run learns that before a port is in the way. Close gives the folder back.
+func (j *Job) Claim() (err error) {
+	if j.lease == nil {
+		j.lease, err = takeLease(j.settings)
+	}
+	return err
+}
+
+func (j *Job) unclaim() {
+	if j.lease != nil {
+		j.lease.release()
+		j.lease = nil
+	}
+}
+
 func (j *Job) run(ctx context.Context) (err error) {
-	if j.lease, err = takeLease(j.settings); err != nil {
+	if err := j.Claim(); err != nil {
 		return err
 	}
-	defer j.lease.release()
+	defer j.unclaim()
 	ctx, cancel := j.boundStop(ctx)
 	defer cancel()
 	if err := j.connect(ctx); err != nil {
@@ -159,10 +176,8 @@ func (j *Job) attempts(ctx context.Context) error {
 		}
 		again := !final(err)
 		j.failures.Record(admin.Failure{Time: time.Now(), Attempt: int64(a.number), Cause: causeOf(err), Error: err.Error()}, again)
-		if !again {
-			a.abandon(ctx)
-		}
 		if !again || j.stopping() {
+			a.abandon(ctx)
 			return err
 		}
 		if a.committed() {
@@ -170,6 +185,7 @@ func (j *Job) attempts(ctx context.Context) error {
 		}
 		j.second = true
 		if err := j.pause(ctx, pause, err); err != nil {
+			a.abandon(ctx)
 			return err
 		}
 		pause = min(2*pause, j.settings.Restart.Max)
@@ -245,6 +261,13 @@ func (j *Job) setState(s admin.State, reason string) {
 	j.mu.Lock()
 	j.mu.state, j.mu.reason = s, reason
 	j.mu.Unlock()
+}
+
+// lastAttempt is the number of the latest attempt in this process, 0 before the first.
+func (j *Job) lastAttempt() record.Attempt {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mu.attempt
 }
 
 // numbered is called when an attempt knows its number.

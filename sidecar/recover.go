@@ -104,7 +104,7 @@ func (a *attempt) goOnFrom(m *checkpoint.Manifest, manifest record.Blob) error {
 	return fits(m, a.plan, a.job.settings.Logger)
 }
 
-// count gives the attempt a number above all that the ledger and the store know of.
+// count gives the attempt a number above all that the ledger, the store and this process know of.
 func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
 	if last != nil {
 		a.number = last.Attempt
@@ -118,7 +118,7 @@ func (a *attempt) count(ctx context.Context, last *txsink.Witness) error {
 			a.number = max(a.number, n)
 		}
 	}
-	a.number++
+	a.number = max(a.number, a.job.lastAttempt()) + 1
 	a.run = checkpoint.NewRun(a.number, a.job.lease.id)
 	a.job.numbered(a)
 	return nil

@@ -109,7 +109,7 @@ const abandonWithin = 5 * time.Second
 // abandon aborts what is open of a job that ends for good, if Kafka answers: readers should not wait for an operator to decide.
 // Where another instance has taken over, it has ended those transactions, and its own have other identities.
 func (a *attempt) abandon(ctx context.Context) {
-	if a.coordinator == nil || !a.job.settings.ExactlyOnce() {
+	if a.coordinator == nil || !a.job.settings.ExactlyOnce() || ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, abandonWithin)

@@ -130,9 +130,10 @@ func (s *Subtask) reject(i int, r *record.Record, cause error) error {
 		return s.deliver(rejection.To, &dead)
 	}
 	if r.Source < 0 {
-		return cause
+		return &RecordError{Operator: st.Name, Cause: cause}
 	}
-	return fmt.Errorf("record at offset %d of %s-%d: %w", r.Offset, s.opts.Plan.Sources[r.Source].Topic, r.Partition, cause)
+	src := &s.opts.Plan.Sources[r.Source]
+	return &RecordError{Operator: st.Name, Source: src.Name, Topic: src.Topic, Partition: r.Partition, Offset: r.Offset, Cause: cause}
 }
 
 // process runs one operator and what follows it.

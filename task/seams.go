@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -59,6 +60,33 @@ type Snapshot interface {
 
 // ErrStateLost says that state cannot be made durable from here any more, as after a failed fsync.
 var ErrStateLost = errors.New("the state on this disk must not be trusted any more")
+
+// RecordError is the end of a job at a record that an operator cannot process, where on_error is fail.
+type RecordError struct {
+	Operator string
+	// Source, Topic, Partition and Offset say where the record came from; Source is empty where several made it.
+	Source, Topic string
+	Partition     int32
+	Offset        int64
+	Cause         error
+}
+
+// Error names the record, what is wrong with it, and what may be done.
+func (e *RecordError) Error() string {
+	where, policy := "a record", ""
+	if e.Source != "" {
+		where = fmt.Sprintf("the record at offset %d of %s-%d", e.Offset, e.Topic, e.Partition)
+		policy = fmt.Sprintf(" of source %s (sources.%s.on_error)", e.Source, e.Source)
+	}
+	return fmt.Sprintf("%s cannot be processed: %v; the policy%s is to fail: mend the pipeline, or let on_error be dead_letter or drop; "+
+		"the next start comes to this record again", where, e.Cause, policy)
+}
+
+// Unwrap returns what is wrong with the record.
+func (e *RecordError) Unwrap() error { return e.Cause }
+
+// OperatorDecides marks errors that no restart can mend: the record comes again.
+func (e *RecordError) OperatorDecides() bool { return true }
 
 // ErrOperator marks an error or panic of an operator: the same input brings it up again.
 var ErrOperator = errors.New("operator")

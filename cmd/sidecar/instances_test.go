@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,10 +36,16 @@ func (r *rig) running() {
 
 func TestFault25ASecondInstanceOnTheMachineRefuses(t *testing.T) {
 	r := newRig(t)
-	r.start("run", r.file())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	file := r.file("127.0.0.1:0", l.Addr().String()) // of two reasons to refuse, a port that is taken is the lesser
+	r.start("run", file)
 	r.running()
 	first := r.instance
-	r.start("run", r.file())
+	r.start("run", file)
 	if status := r.ended(10 * time.Second); status != exitDecide || !strings.Contains(r.logged(), "on this machine") {
 		t.Errorf("the second ended with %d\n%s", status, r.logged())
 	}

@@ -126,6 +126,9 @@ const hurriedWait = time.Second
 // supervise runs a job with what is around it. HTTP answers before Kafka does.
 func supervise(ctx context.Context, c *config.Config, job *sidecar.Job, stop *stopper) error {
 	defer job.Close()
+	if err := job.Claim(); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	if c.HTTP.Listen != "off" {
 		server, err := admin.Listen(ctx, admin.Options{Listen: c.HTTP.Listen, Job: job, Metrics: job.Metrics(),
