@@ -113,6 +113,7 @@ func (c *Consumer) findMissing(ctx context.Context) error {
 // RenamedError says that the positions of a source are in another topic than the pipeline names.
 type RenamedError struct{ Source, Old, New string }
 
+// Error names both topics, and the two ways to go on.
 func (e *RenamedError) Error() string {
 	return fmt.Sprintf("source %s: the checkpoint has its positions in topic %s, but the pipeline names topic %s: name %s again, "+
 		"or give the source another name to read both", e.Source, e.Old, e.New, e.Old)
@@ -127,6 +128,7 @@ func (e *RenamedError) Override() string { return acceptOption + e.Source }
 // RenamedSourceError says that a topic is read by a source of another name than in the checkpoint.
 type RenamedSourceError struct{ Topic, Old, New string }
 
+// Error names both sources, and what reading under the new name would do.
 func (e *RenamedSourceError) Error() string {
 	return fmt.Sprintf("source %s: the checkpoint has positions in its topic %s under the name %s: name the source so again, "+
 		"or all of the topic is read anew", e.New, e.Topic, e.Old)
@@ -144,6 +146,7 @@ type MissingError struct {
 	Since         time.Time
 }
 
+// Error names the topic and since when it is gone.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("source %s: topic %s has been gone since %s: create it again, which the next start must be told to accept, "+
 		"or take the source out of the pipeline", e.Source, e.Topic, e.Since.Format(time.TimeOnly))

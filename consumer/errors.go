@@ -15,6 +15,7 @@ type GapError struct {
 	Wanted, First, End int64
 }
 
+// Error names the partition and the offsets that are gone.
 func (e *GapError) Error() string {
 	if e.Wanted < e.First {
 		return fmt.Sprintf("source %s: %s-%d starts at offset %d, but the job has read up to %d: records %d to %d are gone",
@@ -46,6 +47,7 @@ type RecreatedError struct {
 	Old, New  record.TopicID
 }
 
+// Error names what has changed: the id of the topic, or the partition that it lacks.
 func (e *RecreatedError) Error() string {
 	if e.Partition >= 0 {
 		return fmt.Sprintf("source %s: %s-%d has a position in the checkpoint, but the topic has no such partition",
@@ -69,6 +71,7 @@ type UnreadableError struct {
 	Cause         error
 }
 
+// Error names the partition and the offset of the record batch.
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("source %s: the record batch of %s-%d at offset %d cannot be read: %v", e.Source, e.Topic, e.Partition, e.Offset, e.Cause)
 }

@@ -29,6 +29,7 @@ type Identity struct {
 // IsZero says whether i names no transaction.
 func (i Identity) IsZero() bool { return i == Identity{} }
 
+// String names the transactional id, the producer id and the epoch, for errors and logs.
 func (i Identity) String() string {
 	return fmt.Sprintf("%s (producer %d, epoch %d)", i.TransactionalID, i.ProducerID, i.Epoch)
 }

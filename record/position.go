@@ -8,6 +8,7 @@ import (
 // TopicID is Kafka's id of a topic: it differs when a topic is deleted and created again under its old name.
 type TopicID [16]byte
 
+// String is the id as 32 hexadecimal digits.
 func (t TopicID) String() string { return hex.EncodeToString(t[:]) }
 
 // MarshalText writes the id as 32 hexadecimal digits.

@@ -16,6 +16,7 @@ type LayoutError struct {
 	Stored, Wanted string
 }
 
+// Error names both layouts, and the two ways to go on.
 func (e *LayoutError) Error() string {
 	return fmt.Sprintf("the state of operator %s was written as %s, but the operator now keeps %s: "+
 		"undo the change, or give the operator another name, under which it starts without state", e.Operator, e.Stored, e.Wanted)
@@ -27,6 +28,7 @@ func (e *LayoutError) OperatorDecides() bool { return true }
 // PlanError says that the job cannot be laid out over its topics as they are now.
 type PlanError struct{ Cause error }
 
+// Error is the text of the cause, which the planner words for a person.
 func (e *PlanError) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the cause.

@@ -30,6 +30,7 @@ type LostCheckpointError struct {
 	Cause      error
 }
 
+// Error names the place in the store, and says why no earlier checkpoint will do.
 func (e *LostCheckpointError) Error() string {
 	return fmt.Sprintf("checkpoint %d is committed, but cannot be restored from %s: %v; bring the store back as it was (is its file system mounted?), "+
 		"for going back further would write results twice",

@@ -34,6 +34,7 @@ type AnotherInstanceError struct {
 	Fenced, Local bool
 }
 
+// Error names the other instance as far as it is known, and what was seen of it.
 func (e *AnotherInstanceError) Error() string {
 	other := "another instance of job " + e.Job + " is running"
 	if e.Name != "" {

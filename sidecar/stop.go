@@ -25,6 +25,7 @@ type StopError struct {
 	Open string
 }
 
+// Error says where the next start goes on, and what became of open transactions.
 func (e *StopError) Error() string {
 	from := "the last committed checkpoint"
 	if e.Checkpoint > 0 {

@@ -51,6 +51,7 @@ type StoreError struct {
 	Last error
 }
 
+// Error names what was to be written and where, how often it was tried, and a cure where one is known.
 func (e *StoreError) Error() string {
 	tried := ""
 	if e.Tries > 1 {

@@ -23,6 +23,7 @@ const lookForTopic = time.Second
 // TopicGoneError says that a topic of the job has been deleted and not created again.
 type TopicGoneError struct{ Topic string }
 
+// Error names the topic.
 func (e *TopicGoneError) Error() string {
 	return fmt.Sprintf("topic %s does not exist any more: create it again; if it was an input or output, the next start says what that means", e.Topic)
 }
@@ -37,6 +38,7 @@ type LostLedgerError struct {
 	Newest record.CheckpointID
 }
 
+// Error names the checkpoint that would be gone on from, and what that can lose.
 func (e *LostLedgerError) Error() string {
 	return fmt.Sprintf("ledger %s was deleted and created again: nothing tells any more which checkpoints are committed. "+
 		"Going on from checkpoint %d, the newest in the store, repeats nothing, but can lose the results of checkpoints that were in "+

@@ -43,6 +43,7 @@ type RecreatedError struct {
 	Old, New record.TopicID
 }
 
+// Error names both ids, and what the topic lacks.
 func (e *RecreatedError) Error() string {
 	return fmt.Sprintf("output topic %s was deleted and created again (its id was %s and is %s): the results of before are gone from it, "+
 		"and the job would add those of from now on only", e.Topic, e.Old, e.New)
@@ -60,6 +61,7 @@ type LedgerError struct {
 	Cause error
 }
 
+// Error names the ledger and the cause.
 func (e *LedgerError) Error() string { return fmt.Sprintf("ledger %s: %v", e.Topic, e.Cause) }
 
 // Unwrap returns the cause.
@@ -81,6 +83,7 @@ type TooLargeError struct {
 	Cause  error
 }
 
+// Error names the record that the result came from, or the size of the batch, and the setting to change.
 func (e *TooLargeError) Error() string {
 	if e.Records == 1 {
 		return fmt.Sprintf("the result of offset %d of input partition %d takes %d bytes, more than partition %d of %s allows: "+

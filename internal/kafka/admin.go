@@ -155,6 +155,7 @@ const (
 	Write Right = 4
 )
 
+// String is the right's name as Kafka's tools write it.
 func (r Right) String() string {
 	if r == Read {
 		return "Read"

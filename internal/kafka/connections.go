@@ -29,6 +29,7 @@ const (
 	Ledger
 )
 
+// String names the purpose, for errors and logs.
 func (p Purpose) String() string {
 	return [...]string{"control", "transaction", "fetch", "produce", "ledger"}[p]
 }

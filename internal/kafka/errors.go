@@ -18,6 +18,7 @@ type Error struct {
 	Code sarama.KError
 }
 
+// Error names what was being done, Kafka's name and number of the answer, and what a person can do about it.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (Kafka error %d)%s", e.Op, name(e.Code), int16(e.Code), cure(e.Code))
 }
@@ -87,6 +88,7 @@ const (
 	Stop
 )
 
+// String names the class, for tests and logs.
 func (c Class) String() string {
 	return [...]string{"ok", "retry", "refresh", "fenced", "witness", "stop"}[c]
 }

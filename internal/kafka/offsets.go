@@ -15,6 +15,7 @@ type TopicPartition struct {
 	Partition int32
 }
 
+// String is topic and number as Kafka's tools write them: views-3.
 func (tp TopicPartition) String() string { return fmt.Sprintf("%s-%d", tp.Topic, tp.Partition) }
 
 // Which offset ListOffsets asks for, beside a time in milliseconds since the Unix epoch.

@@ -35,6 +35,7 @@ func (v Verdict) OK() bool {
 	return v.Input > 0 && v.Lost+v.Duplicated+v.Disordered+v.Invented+v.Wrong+v.Torn+v.Unwitnessed+v.Reordered+v.Contradicted == 0 && v.Effects == v.Expected
 }
 
+// String is the verdict in one line: the counts that always matter, then those of the faults that there are.
 func (v Verdict) String() string {
 	var b strings.Builder
 	word := "exactly once"

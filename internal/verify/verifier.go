@@ -23,6 +23,7 @@ const (
 	branches
 )
 
+// String names the branch as the verdict's examples do.
 func (b Branch) String() string {
 	return [...]string{"passed", "by user", "by page", "dead letters", "ledger"}[b]
 }
