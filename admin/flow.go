@@ -1,5 +1,9 @@
 package admin
 
+import (
+	"slices"
+)
+
 func sourceSeries() []series {
 	labels := []string{"source", "topic"}
 	of := group[SourcePartition]{
@@ -36,13 +40,11 @@ func outputSeries() []series {
 
 func subtaskSeries() []series {
 	of := group[Subtask]{items: func(s *Status) []Subtask { return s.Subtasks }, labels: func(Subtask) []string { return nil }}
-	list := []series{
-		{name: "weir_subtasks", help: "Subtasks of this instance.", read: of.sum(func(Subtask) int64 { return 1 })},
-	}
-	list = append(list, bufferSeries("weir_prefetch", "what is fetched and not processed", nil, of,
-		func(t Subtask) Buffer { return t.Prefetch })...)
-	return append(list, bufferSeries("weir_produce_buffer", "what is processed and not acknowledged", nil, of,
-		func(t Subtask) Buffer { return t.Produce })...)
+	return slices.Concat(
+		[]series{{name: "weir_subtasks", help: "Subtasks of this instance.", read: of.sum(func(Subtask) int64 { return 1 })}},
+		bufferSeries("weir_prefetch", "what is fetched and not processed", nil, of, func(t Subtask) Buffer { return t.Prefetch }),
+		bufferSeries("weir_produce_buffer", "what is processed and not acknowledged", nil, of, func(t Subtask) Buffer { return t.Produce }),
+	)
 }
 
 func channelSeries() []series {

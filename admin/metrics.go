@@ -62,8 +62,7 @@ func NewMetrics() *Metrics {
 	for _, p := range phases() {
 		m.phases[p] = histogram.WithLabelValues(string(p))
 	}
-	m.registry.MustRegister(histogram, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(histogram, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -42,9 +42,8 @@ func (s *Status) reason() string {
 		return s.Reason
 	case len(s.Failures) > 0:
 		return s.Failures[len(s.Failures)-1].Error
-	default:
-		return "no cause is known"
 	}
+	return "no cause is known"
 }
 
 // because completes a sentence with what is known of the cause.

@@ -121,10 +121,7 @@ func headerSlab(b *sarama.RecordBatch) []record.Header {
 	for _, r := range b.Records {
 		n += len(r.Headers)
 	}
-	if n == 0 {
-		return nil
-	}
-	return make([]record.Header, n)
+	return make([]record.Header, n) // which allocates nothing where there are none
 }
 
 // cut takes the headers of one record from the front of the slab.

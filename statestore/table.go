@@ -249,14 +249,13 @@ func (t *Table) markDirty(s *shard, ref uint32, e entry) {
 }
 
 // load brings a key from the cold tier into memory as a clean entry.
-func (t *Table) load(s *shard, place int, hash uint32, group record.KeyGroup, key []byte) (
-	value []byte, found bool, err error) {
+func (t *Table) load(s *shard, place int, hash uint32, group record.KeyGroup, key []byte) ([]byte, bool, error) {
 	t.store.misses++
 	old, found, err := t.store.cold.get(t.id, group, key)
 	if err != nil || !found {
 		return nil, false, err
 	}
-	value, err = t.admit(s, place, hash, key, old)
+	value, err := t.admit(s, place, hash, key, old)
 	return value, err == nil, err
 }
 

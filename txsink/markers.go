@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -65,14 +67,11 @@ func (e *undecidedError) Error() string {
 
 // behind returns the partitions whose last stable offset has not passed the given offset.
 func (t *Transactions) behind(ctx context.Context, past map[kafka.TopicPartition]int64) ([]kafka.TopicPartition, error) {
-	var parts, behind []kafka.TopicPartition
-	for p := range past {
-		parts = append(parts, p)
-	}
-	if len(parts) == 0 {
+	if len(past) == 0 {
 		return nil, nil
 	}
-	stable, err := t.cluster.ListOffsets(ctx, parts, kafka.Latest, sarama.ReadCommitted)
+	stable, err := t.cluster.ListOffsets(ctx, slices.Collect(maps.Keys(past)), kafka.Latest, sarama.ReadCommitted)
+	var behind []kafka.TopicPartition
 	for p, o := range stable {
 		if o <= past[p] {
 			behind = append(behind, p)

@@ -59,9 +59,8 @@ func stateColor(s admin.State) int {
 		return green
 	case admin.Failed:
 		return red
-	default:
-		return yellow
 	}
+	return yellow
 }
 
 func because(s admin.Status) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -116,12 +117,7 @@ func (c *Cluster) Leader(topic string, partition int32) (addr string, epoch int3
 func (c *Cluster) Brokers() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
-	for _, a := range c.mu.brokers {
-		all = append(all, a)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Values(c.mu.brokers))
 }
 
 // Refresh asks a broker for the metadata of every topic known so far and of those named. Calls at the same time share one

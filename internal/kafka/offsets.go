@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/IBM/sarama"
 )
@@ -55,15 +56,12 @@ func (c *Cluster) ListOffsets(ctx context.Context, parts []TopicPartition, at in
 var errIncomplete = errors.New("a response does not mention a partition that it was asked for")
 
 func topicsOf(parts []TopicPartition) []string {
-	seen := map[string]bool{}
-	var topics []string
-	for _, p := range parts {
-		if !seen[p.Topic] {
-			seen[p.Topic] = true
-			topics = append(topics, p.Topic)
-		}
+	topics := make([]string, len(parts))
+	for i, p := range parts {
+		topics[i] = p.Topic
 	}
-	return topics
+	slices.Sort(topics)
+	return slices.Compact(topics)
 }
 
 // listOnce asks each leader for what is not found yet, and returns the gravest error.

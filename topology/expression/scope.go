@@ -7,6 +7,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -113,14 +114,8 @@ func goType(t row.Type) types.Type {
 
 // names lists what a mistyped name may have been meant to be.
 func (s *Scope) names() []string {
-	var names []string
-	for name := range s.environment() {
-		if name != types.Extra {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	names := slices.Sorted(maps.Keys(s.environment()))
+	return slices.DeleteFunc(names, func(name string) bool { return name == types.Extra })
 }
 
 // Compile checks source and makes it ready to run. Its error is a *CompileError.

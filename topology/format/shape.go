@@ -2,6 +2,8 @@
 package format
 
 import (
+	"slices"
+
 	"github.com/weirstream/weir/topology/row"
 )
 
@@ -48,13 +50,5 @@ type Shape struct {
 
 // Same says whether records of s can take the place of records of t.
 func (s *Shape) Same(t *Shape) bool {
-	if s.Format != t.Format || len(s.Fields.Columns) != len(t.Fields.Columns) || s.Key != t.Key {
-		return false
-	}
-	for i := range s.Fields.Columns {
-		if s.Fields.Columns[i] != t.Fields.Columns[i] {
-			return false
-		}
-	}
-	return true
+	return s.Format == t.Format && s.Key == t.Key && slices.Equal(s.Fields.Columns, t.Fields.Columns)
 }
