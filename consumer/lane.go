@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weirstream/weir/internal/fifo"
 	"github.com/weirstream/weir/record"
 )
 
@@ -20,8 +21,7 @@ type Lane struct {
 	out []outstanding
 	mu  struct {
 		sync.Mutex
-		queue []*record.Batch
-		head  int
+		queue fifo.Queue[*record.Batch]
 		spare []*record.Batch
 	}
 }
@@ -43,11 +43,7 @@ func (l *Lane) Poll() *record.Batch {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.mu.queue[l.mu.head]
-	l.mu.queue[l.mu.head] = nil
-	if l.mu.head++; l.mu.head == len(l.mu.queue) {
-		l.mu.queue, l.mu.head = l.mu.queue[:0], 0
-	}
+	b, _ := l.mu.queue.Pop()
 	l.size.Add(-1)
 	l.out = append(l.out, outstanding{b, b.Records, int64(b.Bytes)})
 	return b
@@ -105,10 +101,7 @@ func (l *Lane) take() *record.Batch {
 func (l *Lane) push(b *record.Batch) {
 	l.bytes.Add(int64(b.Bytes))
 	l.mu.Lock()
-	if l.mu.head > 0 && len(l.mu.queue) == cap(l.mu.queue) {
-		l.mu.queue, l.mu.head = append(l.mu.queue[:0], l.mu.queue[l.mu.head:]...), 0
-	}
-	l.mu.queue = append(l.mu.queue, b)
+	l.mu.queue.Push(b)
 	l.mu.Unlock()
 	l.size.Add(1)
 	l.consumer.opts.Wake(l.subtask)

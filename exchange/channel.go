@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weirstream/weir/internal/fifo"
 	"github.com/weirstream/weir/record"
 )
 
@@ -23,8 +24,7 @@ type Channel struct {
 	size, length atomic.Int64
 	mu           struct {
 		sync.Mutex
-		queue []Message
-		head  int
+		queue fifo.Queue[Message]
 	}
 }
 
@@ -48,10 +48,7 @@ func (c *Channel) Bytes() int64 { return c.size.Load() }
 // and a barrier must get through even where batches may not.
 func (c *Channel) Send(m Message) {
 	c.mu.Lock()
-	if c.mu.head > 0 && len(c.mu.queue) == cap(c.mu.queue) { // a queue that is never empty must not creep upwards
-		c.mu.queue, c.mu.head = append(c.mu.queue[:0], c.mu.queue[c.mu.head:]...), 0
-	}
-	c.mu.queue = append(c.mu.queue, m)
+	c.mu.queue.Push(m)
 	c.length.Add(1)
 	c.size.Add(weight(m))
 	c.mu.Unlock()
@@ -64,11 +61,7 @@ func (c *Channel) Receive() (Message, bool) {
 		return Message{}, false
 	}
 	c.mu.Lock()
-	m := c.mu.queue[c.mu.head]
-	c.mu.queue[c.mu.head] = Message{}
-	if c.mu.head++; c.mu.head == len(c.mu.queue) {
-		c.mu.queue, c.mu.head = c.mu.queue[:0], 0
-	}
+	m, _ := c.mu.queue.Pop()
 	c.length.Add(-1)
 	left := c.size.Add(-weight(m))
 	c.mu.Unlock()

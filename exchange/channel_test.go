@@ -59,3 +59,17 @@ func TestChannelReceiverIsWokenForEachMessage(t *testing.T) {
 		t.Error("woken without a message")
 	}
 }
+
+// BenchmarkChannel is one batch sent and received while a few are on the way.
+func BenchmarkChannel(b *testing.B) {
+	c := NewChannel(1<<20, func() {}, func() {})
+	m := Message{Batch: &record.Batch{Bytes: 100}}
+	for range 3 {
+		c.Send(m)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Send(m)
+		c.Receive()
+	}
+}
