@@ -29,7 +29,7 @@ func TestRetriesAreAddedUp(t *testing.T) {
 	var r Retries
 	r.Record("51", errors.New("concurrent transactions"))
 	r.Record("connection", errors.New("broker gone"))
-	s := Status{Retries: map[string]int64{"51": 2, "19": 1}}
+	s := Status{Incidents: Incidents{Retries: map[string]int64{"51": 2, "19": 1}}}
 	r.Fill(&s)
 	if s.Retries["51"] != 3 || s.Retries["19"] != 1 || s.Retries["connection"] != 1 {
 		t.Errorf("retries %v", s.Retries)

@@ -33,8 +33,8 @@ func jobWith(s Status) *fakeJob {
 func healthy() Status {
 	now := time.Now()
 	return Status{
-		Job: "page-views", Instance: "weir-0", Version: "v0.1.0", State: Running, Attempt: 2, Started: now.Add(-time.Hour),
-		TransactionTimeoutSeconds: 300,
+		Identity: Identity{Job: "page-views", Instance: "weir-0", Version: "v0.1.0"},
+		State:    Running, Attempt: 2, Started: now.Add(-time.Hour), TransactionTimeoutSeconds: 300,
 		Checkpoints: Checkpoints{
 			Committed:   &Committed{ID: 41, Time: now.Add(-time.Second), Manifest: "checkpoint-41/manifest.json"},
 			InProgress:  []InProgress{{ID: 42, Phase: "barrier", Since: now.Add(-100 * time.Millisecond), Acknowledged: []int{1}}},
@@ -46,11 +46,11 @@ func healthy() Status {
 			{Source: "views", Topic: "in", Partition: 1, Position: 100, HighWatermark: 103, Records: 6, Bytes: 60},
 			{Source: "views", Topic: "in", Partition: 2, Position: 100, HighWatermark: -1},
 		},
-		Outputs:  []Output{{Output: "counts", Topic: "out", Records: 4, Bytes: 40}},
-		Subtasks: []Subtask{{Subtask: 0, RecordsIn: 5, Prefetch: Buffer{Bytes: 3, LimitBytes: 10}}, {Subtask: 1, RecordsIn: 6}},
-		Channels: []Channel{{Edge: "per_page", From: 0, To: 1, Buffer: Buffer{Bytes: 9, LimitBytes: 8, Full: true}}},
-		States:   []OperatorState{{Operator: "per_page", Entries: 12, Bytes: 120, DirtyBytes: 7}},
-		Retries:  map[string]int64{"19": 3}, Restarts: map[Cause]int64{CauseKafka: 1},
+		Outputs:   []Output{{Output: "counts", Topic: "out", Records: 4, Bytes: 40}},
+		Subtasks:  []Subtask{{Subtask: 0, RecordsIn: 5, Prefetch: Buffer{Bytes: 3, LimitBytes: 10}}, {Subtask: 1, RecordsIn: 6}},
+		Channels:  []Channel{{Edge: "per_page", From: 0, To: 1, Buffer: Buffer{Bytes: 9, LimitBytes: 8, Full: true}}},
+		States:    []OperatorState{{Operator: "per_page", Entries: 12, Bytes: 120, DirtyBytes: 7}},
+		Incidents: Incidents{Retries: map[string]int64{"19": 3}, Restarts: map[Cause]int64{CauseKafka: 1}},
 	}
 }
 

@@ -40,13 +40,8 @@ type Status struct {
 	SchemaVersion int `json:"schema_version"`
 	// Time is when the picture was taken.
 	Time time.Time `json:"time"`
-	// Job is the job's name, Instance the id of the process.
-	Job      string `json:"job"`
-	Instance string `json:"instance"`
-	// Version is that of the binary.
-	Version   string `json:"version"`
-	Guarantee string `json:"guarantee,omitempty"`
-	State     State  `json:"state"`
+	Identity
+	State State `json:"state"`
 	// Reason says why the job failed, or what it waits for; empty where there is nothing to say.
 	Reason string `json:"reason,omitempty"`
 	// Attempt is the number of the present run of the job, from one restore to the next.
@@ -69,6 +64,21 @@ type Status struct {
 	// Store is the checkpoint store.
 	Store Store `json:"store"`
 
+	Incidents
+}
+
+// Identity says which job this is, and who runs it. It is part of the document's top level.
+type Identity struct {
+	// Job is the job's name, Instance the id of the process.
+	Job      string `json:"job"`
+	Instance string `json:"instance"`
+	// Version is that of the binary.
+	Version   string `json:"version"`
+	Guarantee string `json:"guarantee,omitempty"`
+}
+
+// Incidents are what went wrong and was mended by trying again. They are part of the document's top level.
+type Incidents struct {
 	// Retries counts requests that had to be repeated, by Kafka's error code, "connection" where there was no
 	// answer, "no_leader" where there was nobody to ask.
 	Retries map[string]int64 `json:"retries"`

@@ -20,7 +20,9 @@ func (j *Job) Status() admin.Status {
 	number, began := j.mu.attempt, j.mu.began
 	j.mu.Unlock()
 	s := admin.Status{
-		Job: j.settings.Job, Instance: j.settings.Instance, Version: j.settings.Version, Guarantee: j.settings.guarantee(),
+		Identity: admin.Identity{
+			Job: j.settings.Job, Instance: j.settings.Instance, Version: j.settings.Version, Guarantee: j.settings.guarantee(),
+		},
 		State: state, Reason: reason, Started: j.started, Attempt: int64(number), AttemptStarted: began,
 		TransactionTimeoutSeconds: j.settings.TransactionTimeout.Seconds(),
 	}

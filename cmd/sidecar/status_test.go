@@ -16,8 +16,9 @@ import (
 func aStatus() admin.Status {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	return admin.Status{
-		SchemaVersion: admin.SchemaVersion, Time: now, Job: "page-views", Instance: "weir-0", Version: "v0.1.0",
-		Guarantee: "exactly_once", State: admin.Running, Attempt: 2, Started: now.Add(-90 * time.Minute), TransactionTimeoutSeconds: 300,
+		SchemaVersion: admin.SchemaVersion, Time: now,
+		Identity: admin.Identity{Job: "page-views", Instance: "weir-0", Version: "v0.1.0", Guarantee: "exactly_once"},
+		State:    admin.Running, Attempt: 2, Started: now.Add(-90 * time.Minute), TransactionTimeoutSeconds: 300,
 		Checkpoints: admin.Checkpoints{
 			Committed:   &admin.Committed{ID: 41, Time: now.Add(-800 * time.Millisecond)},
 			InProgress:  []admin.InProgress{{ID: 42, Phase: "barrier", Since: now.Add(-20 * time.Millisecond), Acknowledged: []int{1}}},
@@ -32,9 +33,11 @@ func aStatus() admin.Status {
 		Subtasks: make([]admin.Subtask, 2),
 		States:   []admin.OperatorState{{Operator: "per_page", Entries: 10}, {Operator: "per_page", Entries: 11, Subtask: 1}},
 		Channels: []admin.Channel{{Edge: "per_page", Buffer: admin.Buffer{Full: true, Bytes: 1024, LimitBytes: 1024}}, {Edge: "per_page"}},
-		Retries:  map[string]int64{"19": 12, "7": 1}, Restarts: map[admin.Cause]int64{admin.CauseKafka: 1},
-		LastRetry: &admin.Retry{Time: now.Add(-3 * time.Second), Error: "no leader"},
-		Failures:  []admin.Failure{{Time: now.Add(-time.Minute), Attempt: 1, Cause: admin.CauseKafka, Error: "broker gone"}},
+		Incidents: admin.Incidents{
+			Retries: map[string]int64{"19": 12, "7": 1}, Restarts: map[admin.Cause]int64{admin.CauseKafka: 1},
+			LastRetry: &admin.Retry{Time: now.Add(-3 * time.Second), Error: "no leader"},
+			Failures:  []admin.Failure{{Time: now.Add(-time.Minute), Attempt: 1, Cause: admin.CauseKafka, Error: "broker gone"}},
+		},
 	}
 }
 
