@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirstream/weir/record"
@@ -72,12 +73,7 @@ func (c *Consumer) orphans() error {
 }
 
 func (c *Consumer) positioned(source string) bool {
-	for _, p := range c.opts.Positions {
-		if p.Source == source {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.opts.Positions, func(p record.Position) bool { return p.Source == source })
 }
 
 // skip moves a partition over a gap that is accepted, and tells its subtask.
@@ -88,8 +84,8 @@ func (c *Consumer) skip(p *partition, gap *GapError) {
 	p.push(p.lane.take())
 }
 
-// missingAfter is how long a topic must be gone before that is believed: brokers learn of new topics one after the other.
-const missingAfter = time.Minute
+// MissingAfter is how long a topic must be gone before that is believed: brokers learn of new topics one after the other.
+const MissingAfter = time.Minute
 
 // findMissing looks which source's topic cannot be found, and fails once that lasts. Topics that others need may be missing too.
 func (c *Consumer) findMissing(ctx context.Context) error {
@@ -122,8 +118,8 @@ func (e *RenamedError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *RenamedError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on: the new topic is read from where the source's start says.
-func (e *RenamedError) Override() string { return acceptOption + e.Source }
+// Loss is the source whose loss may be accepted: the new topic is read from where the source's start says.
+func (e *RenamedError) Loss() string { return e.Source }
 
 // RenamedSourceError says that a topic is read by a source of another name than in the checkpoint.
 type RenamedSourceError struct{ Topic, Old, New string }
@@ -137,8 +133,8 @@ func (e *RenamedSourceError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *RenamedSourceError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on: the source starts where its start says.
-func (e *RenamedSourceError) Override() string { return acceptOption + e.New }
+// Loss is the source whose loss may be accepted: the source starts where its start says.
+func (e *RenamedSourceError) Loss() string { return e.New }
 
 // MissingError says that the topic of a source has been gone for long.
 type MissingError struct {
@@ -154,6 +150,3 @@ func (e *MissingError) Error() string {
 
 // OperatorDecides marks errors that no restart can mend.
 func (e *MissingError) OperatorDecides() bool { return true }
-
-// acceptOption is the option of weir run that accepts a loss.
-const acceptOption = "--accept-loss="

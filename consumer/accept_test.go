@@ -27,25 +27,25 @@ func TestPositionsThatMeanNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*record.Position)
 		want   any
-		option string
+		loss   string
 		// start is where partition 0 starts once the loss is accepted; the source's own start is the end, 10.
 		start int64
 	}{
-		"another topic":     {func(p *record.Position) { p.Topic = "other" }, new(*RenamedError), "--accept-loss=src", 10},
-		"another id":        {func(p *record.Position) { p.TopicID[3]++ }, new(*RecreatedError), "--accept-loss=src", 0},
-		"no such partition": {func(p *record.Position) { p.Partition = 7 }, new(*RecreatedError), "--accept-loss=src", 0},
-		"another name":      {func(p *record.Position) { p.Source = "old" }, new(*RenamedSourceError), "--accept-loss=src", 10},
+		"another topic":     {func(p *record.Position) { p.Topic = "other" }, new(*RenamedError), "src", 10},
+		"another id":        {func(p *record.Position) { p.TopicID[3]++ }, new(*RecreatedError), "src", 0},
+		"no such partition": {func(p *record.Position) { p.Partition = 7 }, new(*RecreatedError), "src", 0},
+		"another name":      {func(p *record.Position) { p.Source = "old" }, new(*RenamedSourceError), "src", 10},
 	} {
 		p := good
 		c.change(&p)
 		o := f.options([]record.Position{p})
 		o.Sources[0].Name, o.Sources[0].Start = "src", StartLatest
 		_, err := New(t.Context(), f.cluster, o)
-		var override interface {
-			Override() string
+		var lost interface {
+			Loss() string
 			OperatorDecides() bool
 		}
-		if !errors.As(err, c.want) || !errors.As(err, &override) || override.Override() != c.option || !override.OperatorDecides() {
+		if !errors.As(err, c.want) || !errors.As(err, &lost) || lost.Loss() != c.loss || !lost.OperatorDecides() {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -28,8 +28,8 @@ func (e *GapError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *GapError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on: over the gap, without the records that are gone.
-func (e *GapError) Override() string { return acceptOption + e.Source }
+// Loss is the source whose loss may be accepted: reading goes on over the gap, without the records that are gone.
+func (e *GapError) Loss() string { return e.Source }
 
 // resume is where the log goes on.
 func (e *GapError) resume() int64 {
@@ -60,8 +60,8 @@ func (e *RecreatedError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *RecreatedError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on: the new topic is read from its beginning.
-func (e *RecreatedError) Override() string { return acceptOption + e.Source }
+// Loss is the source whose loss may be accepted: the new topic is read from its beginning.
+func (e *RecreatedError) Loss() string { return e.Source }
 
 // UnreadableError says that what a partition holds at an offset cannot be decoded, however often it is fetched.
 type UnreadableError struct {

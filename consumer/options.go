@@ -37,7 +37,7 @@ type Options struct {
 	MaxWait time.Duration
 	// Discovery is the time between two looks for new partitions.
 	Discovery time.Duration
-	// MissingAfter is how long a topic may be gone; a minute where it is 0.
+	// MissingAfter is how long a topic may be gone; MissingAfter where it is 0.
 	MissingAfter time.Duration
 	Logger       *slog.Logger
 }
@@ -72,7 +72,7 @@ func (o *Options) setDefaults() {
 		o.Discovery = DefaultDiscovery
 	}
 	if o.MissingAfter == 0 {
-		o.MissingAfter = missingAfter
+		o.MissingAfter = MissingAfter
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/checkpoint"
+	"github.com/weirstream/weir/consumer"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/txsink"
@@ -59,7 +60,7 @@ func New(s Settings) (*Job, error) {
 		return nil, err
 	}
 	if s.MissingAfter == 0 {
-		s.MissingAfter = missingAfter
+		s.MissingAfter = consumer.MissingAfter
 	}
 	j := &Job{settings: &s, catalog: catalog, metrics: admin.NewMetrics(), started: time.Now(), stop: make(chan struct{})}
 	j.writes.path, j.writes.logger = s.Checkpoint.Dir, s.Logger

@@ -43,9 +43,6 @@ func (e *LostCheckpointError) Unwrap() error { return e.Cause }
 // OperatorDecides marks errors that no restart can mend.
 func (e *LostCheckpointError) OperatorDecides() bool { return true }
 
-// Override is the option that begins anew, with empty state, under another name.
-func (e *LostCheckpointError) Override() string { return anew(e.Job) }
-
 // recover settles what was left behind and finds the checkpoint to go on from.
 func (a *attempt) recover(ctx context.Context) error {
 	if !a.job.settings.ExactlyOnce() {

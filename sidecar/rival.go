@@ -49,14 +49,6 @@ func (e *AnotherInstanceError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *AnotherInstanceError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on, "" where there is none.
-func (e *AnotherInstanceError) Override() string {
-	if e.Local {
-		return ""
-	}
-	return "--take-over"
-}
-
 const (
 	// lookAgain is the time between two looks at transactions that may move.
 	lookAgain = 100 * time.Millisecond

@@ -27,7 +27,7 @@ type Settings struct {
 	ShutdownTimeout time.Duration
 	// AcceptLoss names the sources and topics whose loss is accepted: what only an operator may decide, and has decided.
 	AcceptLoss []string
-	// MissingAfter is how long a topic may be gone; 0 means a minute.
+	// MissingAfter is how long a topic may be gone; 0 means consumer.MissingAfter.
 	MissingAfter time.Duration
 	// TakeOver says that a start need not look whether another instance of the job is at work.
 	TakeOver bool

@@ -3,9 +3,7 @@ package sidecar
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirstream/weir/checkpoint"
@@ -13,9 +11,6 @@ import (
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/txsink"
 )
-
-// missingAfter is how long a topic must be gone before that is believed: brokers learn of new topics one after the other.
-const missingAfter = time.Minute
 
 // lookForTopic is the time between two looks for a topic that is gone.
 const lookForTopic = time.Second
@@ -48,8 +43,8 @@ func (e *LostLedgerError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *LostLedgerError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on.
-func (e *LostLedgerError) Override() string { return txsink.AcceptOption + e.Topic }
+// Loss is the topic whose loss may be accepted: the newest checkpoint is taken for committed.
+func (e *LostLedgerError) Loss() string { return e.Topic }
 
 // topic waits for a topic that is gone for a while.
 func (j *Job) topic(ctx context.Context, name string) (*kafka.Topic, error) {
@@ -114,16 +109,4 @@ func (a *attempt) withoutWitness(ctx context.Context) error {
 	}
 	s.Logger.Warn("the newest checkpoint is taken for committed, as accepted", "checkpoint", m.Checkpoint, "because", lost)
 	return a.goOnFrom(m, manifest)
-}
-
-var numbered = regexp.MustCompile(`^(.*)-([0-9]{1,9})$`)
-
-// anew is the option that begins a job again under another name, with empty state.
-func anew(job string) string {
-	if parts := numbered.FindStringSubmatch(job); parts != nil {
-		if n, err := strconv.Atoi(parts[2]); err == nil {
-			return fmt.Sprintf("--job=%s-%d", parts[1], n+1)
-		}
-	}
-	return "--job=" + job + "-2"
 }

@@ -34,9 +34,6 @@ func MayBeFenced(err error) bool {
 	return false
 }
 
-// AcceptOption is the option of weir run that accepts what a topic has lost.
-const AcceptOption = "--accept-loss="
-
 // RecreatedError says that a topic that is written to is not the one that the job has written to before.
 type RecreatedError struct {
 	Topic    string
@@ -52,8 +49,8 @@ func (e *RecreatedError) Error() string {
 // OperatorDecides marks errors that no restart can mend.
 func (e *RecreatedError) OperatorDecides() bool { return true }
 
-// Override is the option that moves on, with what comes from now on.
-func (e *RecreatedError) Override() string { return AcceptOption + e.Topic }
+// Loss is the topic whose loss may be accepted: what comes from now on is written.
+func (e *RecreatedError) Loss() string { return e.Topic }
 
 // LedgerError says that the ledger does not tell what was committed. Going on would lose or repeat results.
 type LedgerError struct {

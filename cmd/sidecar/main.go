@@ -39,9 +39,8 @@ func report(w io.Writer, err error, args []string) {
 	if errors.As(err, &invalid) {
 		text = invalid.Error()
 	}
-	var override interface{ Override() string }
-	if errors.As(err, &override) && override.Override() != "" {
-		text += "\nweir: to go on all the same: " + commandLine(append([]string{"weir"}, append(args, override.Override())...))
+	if option := override(err); option != "" {
+		text += "\nweir: to go on all the same: " + commandLine(append([]string{"weir"}, append(args, option)...))
 	}
 	// Where the error cannot be written either, the exit status is left to tell.
 	_, _ = fmt.Fprintln(w, text)

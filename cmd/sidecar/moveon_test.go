@@ -162,3 +162,11 @@ func TestAnOutputWithMorePartitions(t *testing.T) {
 		t.Errorf("status %d\n%s", status, r.logged())
 	}
 }
+
+func TestAnewCounts(t *testing.T) {
+	for job, want := range map[string]string{"page-views": "--job=page-views-2", "page-views-2": "--job=page-views-3", "a-b-9": "--job=a-b-10"} {
+		if got := anew(job); got != want {
+			t.Errorf("after %s comes %s, want %s", job, got, want)
+		}
+	}
+}
