@@ -47,7 +47,7 @@ func acceptAdministration(t *testing.T, e *kafkatest.Endpoint) {
 		if w, err := s.operator(2).AbortAll(t.Context()); err != nil || w != nil {
 			t.Fatalf("%+v, %v", w, err)
 		}
-		if err := s.txns.Commit(t.Context(), permit(t, 1, a), witness(1, a)); err == nil {
+		if err := s.txns.Commit(t.Context(), txsink.PermitFor(t, 1, a), witness(1, a)); err == nil {
 			t.Error("what was aborted can be committed")
 		}
 		s.wantCommitted(0)
@@ -83,7 +83,7 @@ func acceptAdministration(t *testing.T, e *kafkatest.Endpoint) {
 		if _, err := s.operator(1).AbortAll(t.Context()); err != nil { // its configuration has one id
 			t.Fatal(err)
 		}
-		if err := s.txns.Commit(t.Context(), permit(t, 1, b), witness(1, b)); err == nil {
+		if err := s.txns.Commit(t.Context(), txsink.PermitFor(t, 1, b), witness(1, b)); err == nil {
 			t.Error("an id that the new configuration does not have can still commit")
 		}
 		s.wantCommitted(0)

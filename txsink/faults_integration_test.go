@@ -112,7 +112,7 @@ func TestRule05TheTimeoutBeginsWithTheFirstPartition(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := witness(1, id)
-	if err := txns.Commit(t.Context(), permit(t, 1, id), w); err != nil {
+	if err := txns.Commit(t.Context(), txsink.PermitFor(t, 1, id), w); err != nil {
 		t.Error(err)
 	}
 }
@@ -143,7 +143,7 @@ func TestRule09ManyWritersOfOneIdentity(t *testing.T) {
 			t.Fatal("not all writes were acknowledged")
 		}
 	}
-	if err := txns.Commit(t.Context(), permit(t, 1, id), witness(1, id)); err != nil {
+	if err := txns.Commit(t.Context(), txsink.PermitFor(t, 1, id), witness(1, id)); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(s.e.ReadCommitted(wide.Topic)); got != writers {

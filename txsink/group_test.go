@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/tests/kafkatest"
+	"github.com/weirstream/weir/txsink"
 )
 
 // warnings counts what is logged as a warning.
@@ -69,7 +70,7 @@ func (s *groupStand) commitOffsets(first, second int64) {
 		s.finish(n, ids[i+1])
 		w := witness(n, ids[i])
 		w.Positions = []record.Position{{Topic: s.in, Partition: 0, Offset: offset}, {Topic: s.in, Partition: 1, Offset: offset}}
-		if err := s.txns.Commit(s.t.Context(), permit(s.t, n, ids[i]), w); err != nil {
+		if err := s.txns.Commit(s.t.Context(), txsink.PermitFor(s.t, n, ids[i]), w); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/tests/kafkatest"
@@ -241,34 +240,12 @@ func TestRule17OnKafkaACommitWaitsForTheLeader(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	w := Witness{Manifest: record.Blob{Name: "chk-1", SHA256: "00"}}
-	if err := l.txns.Commit(ctx, permitFor(t, 1, id), w); !errors.Is(err, kafka.ErrNoLeader) {
+	if err := l.txns.Commit(ctx, PermitFor(t, 1, id), w); !errors.Is(err, kafka.ErrNoLeader) {
 		t.Fatalf("a commit without a leader: %v", err)
 	}
 	c.Restart(l.node)
-	if err := l.txns.Commit(t.Context(), permitFor(t, 1, id), w); err != nil {
+	if err := l.txns.Commit(t.Context(), PermitFor(t, 1, id), w); err != nil {
 		t.Fatal(err)
 	}
 	l.wantCommitted(1)
-}
-
-// permitFor takes a coordinator core through one checkpoint, the only way to get a permit.
-func permitFor(t *testing.T, n record.CheckpointID, id record.Identity) barrier.Permit {
-	t.Helper()
-	core, err := barrier.NewCoordinator(barrier.CoordinatorOptions{Subtasks: 1, Next: n, Slots: 2, MaxInFlight: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range []barrier.Event{
-		barrier.Begin{}, barrier.TransactionOpened{Slot: 0, Identity: id},
-		barrier.TransactionOpened{Slot: 1, Identity: record.Identity{TransactionalID: "other"}}, barrier.IntervalElapsed{},
-		barrier.Acknowledged{Checkpoint: n}, barrier.Prepared{Checkpoint: n},
-	} {
-		for _, a := range core.Step(e) {
-			if commit, ok := a.(barrier.Commit); ok {
-				return commit.Permit
-			}
-		}
-	}
-	t.Fatal("no permit")
-	return barrier.Permit{}
 }

@@ -16,7 +16,7 @@ func TestPreflightOnKafka(t *testing.T) {
 	acceptPreflight(t, c.Endpoint)
 	t.Run("WhatIsThinIsWarnedOfAndATimeoutThatIsTooLongRefused", func(t *testing.T) {
 		out := c.CreateTopic("out", 1)
-		warnings, err := txsink.Preflight(t.Context(), openCluster(t, c.Brokers()), txsink.PreflightOptions{
+		warnings, err := txsink.Preflight(t.Context(), openKnowing(t, c.Endpoint, c.Brokers()), txsink.PreflightOptions{
 			Outputs: []string{out}, Ledger: out + "-ledger", TransactionTimeout: 48 * time.Hour, Transactional: true,
 		})
 		for _, want := range []string{"transaction.max.timeout.ms is 900000 (15m0s)", "kafka.transaction_timeout is 48h0m0s"} {

@@ -5,20 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/tests/kafkatest"
 	"github.com/weirstream/weir/txsink"
 )
-
-func openCluster(t *testing.T, brokers []string) *kafka.Cluster {
-	t.Helper()
-	c, err := kafka.Open(t.Context(), kafka.Options{Brokers: brokers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
 
 // acceptPreflight is what must hold on every broker.
 func acceptPreflight(t *testing.T, e *kafkatest.Endpoint) {
@@ -30,13 +19,13 @@ func acceptPreflight(t *testing.T, e *kafkatest.Endpoint) {
 	}
 	t.Run("ANewLedgerIsCreated", func(t *testing.T) {
 		ledger := out + "-ledger"
-		warnings, err := txsink.Preflight(t.Context(), openCluster(t, e.Brokers()), options(ledger))
+		warnings, err := txsink.Preflight(t.Context(), openKnowing(t, e, e.Brokers()), options(ledger))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Log(strings.Join(warnings, "\n"))
 		e.Produce(ledger, kafkatest.Record{Key: []byte("k")})
-		again := openCluster(t, e.Brokers())
+		again := openKnowing(t, e, e.Brokers())
 		if _, err := txsink.Preflight(t.Context(), again, options(ledger)); err != nil {
 			t.Fatal("with the ledger there:", err)
 		}
@@ -48,7 +37,7 @@ func acceptPreflight(t *testing.T, e *kafkatest.Endpoint) {
 	t.Run("AllFaultsAreToldAtOnce", func(t *testing.T) {
 		o := options(e.CreateTopic("wide", 2))
 		o.Inputs, o.Outputs = append(o.Inputs, "absent-in"), append(o.Outputs, "absent-out")
-		_, err := txsink.Preflight(t.Context(), openCluster(t, e.Brokers()), o)
+		_, err := txsink.Preflight(t.Context(), openKnowing(t, e, e.Brokers()), o)
 		if err == nil {
 			t.Fatal("no fault")
 		}
@@ -62,7 +51,7 @@ func acceptPreflight(t *testing.T, e *kafkatest.Endpoint) {
 		o := options(out + "-none")
 		o.Outputs = []string{e.CreateTopic("thin", 1, "replication=1"), e.CreateTopic("thin", 2, "replication=1")}
 		o.Transactional = false
-		warnings, err := txsink.Preflight(t.Context(), openCluster(t, e.Brokers()), o)
+		warnings, err := txsink.Preflight(t.Context(), openKnowing(t, e, e.Brokers()), o)
 		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "topics "+strings.Join(o.Outputs, ", ")+": replication factor 1") {
 			t.Errorf("%q, %v", warnings, err)
 		}
@@ -70,7 +59,7 @@ func acceptPreflight(t *testing.T, e *kafkatest.Endpoint) {
 	t.Run("WithoutTransactionsThereIsNoLedger", func(t *testing.T) {
 		o := options(out + "-none")
 		o.Transactional = false
-		c := openCluster(t, e.Brokers())
+		c := openKnowing(t, e, e.Brokers())
 		if _, err := txsink.Preflight(t.Context(), c, o); err != nil {
 			t.Error(err)
 		}

@@ -271,7 +271,7 @@ func TestRule13OnlySuccessAnswersACommit(t *testing.T) {
 		s.write(1, 1)
 		s.finish(1, record.Identity{})
 		f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: c.code, Count: 2})
-		if err := s.txns.Commit(t.Context(), permit(t, 1, id), witness(1, id)); !errors.Is(err, c.want) {
+		if err := s.txns.Commit(t.Context(), txsink.PermitFor(t, 1, id), witness(1, id)); !errors.Is(err, c.want) {
 			t.Errorf("%v: commit says %v, want %v", c.code, err, c.want)
 		}
 	}
@@ -386,7 +386,7 @@ func (s *stand) commitAt(n record.CheckpointID, id record.Identity) {
 	s.t.Helper()
 	w := witness(n, id)
 	w.Positions = positions()
-	if err := s.txns.Commit(s.t.Context(), permit(s.t, n, id), w); err != nil {
+	if err := s.txns.Commit(s.t.Context(), txsink.PermitFor(s.t, n, id), w); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -462,7 +462,7 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 	f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: kerr.ConcurrentTransactions, Count: -1})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := s.txns.Commit(ctx, permit(t, 1, id), witness(1, id)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.txns.Commit(ctx, txsink.PermitFor(t, 1, id), witness(1, id)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }

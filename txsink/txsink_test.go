@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirstream/weir/barrier"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/tests/kafkatest"
@@ -143,31 +142,9 @@ func witness(n record.CheckpointID, id record.Identity) txsink.Witness {
 
 func (s *stand) commit(n record.CheckpointID, id record.Identity) {
 	s.t.Helper()
-	if err := s.txns.Commit(s.t.Context(), permit(s.t, n, id), witness(n, id)); err != nil {
+	if err := s.txns.Commit(s.t.Context(), txsink.PermitFor(s.t, n, id), witness(n, id)); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// permit takes a coordinator core through one checkpoint, the only way to get one.
-func permit(t *testing.T, n record.CheckpointID, id record.Identity) barrier.Permit {
-	t.Helper()
-	core, err := barrier.NewCoordinator(barrier.CoordinatorOptions{Subtasks: 1, Next: n, Slots: 2, MaxInFlight: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range []barrier.Event{
-		barrier.Begin{}, barrier.TransactionOpened{Slot: 0, Identity: id},
-		barrier.TransactionOpened{Slot: 1, Identity: record.Identity{TransactionalID: "other"}}, barrier.IntervalElapsed{},
-		barrier.Acknowledged{Checkpoint: n}, barrier.Prepared{Checkpoint: n},
-	} {
-		for _, a := range core.Step(e) {
-			if c, ok := a.(barrier.Commit); ok {
-				return c.Permit
-			}
-		}
-	}
-	t.Fatal("no permit")
-	return barrier.Permit{}
 }
 
 // wantCommitted checks that a reader sees the records of exactly these checkpoints, in order, in every partition.
@@ -270,7 +247,7 @@ func acceptTransactions(t *testing.T, e *kafkatest.Endpoint) {
 		s.finish(1, record.Identity{})
 		old, oldLane, oldDone := s.txns, s.lane, s.done
 		s.attempt()
-		if err := old.Commit(t.Context(), permit(t, 1, a), witness(1, a)); err == nil {
+		if err := old.Commit(t.Context(), txsink.PermitFor(t, 1, a), witness(1, a)); err == nil {
 			t.Error("the deposed attempt commits") // 47 from Kafka, 48 from kfake
 		}
 		oldLane.Begin(a)
