@@ -95,7 +95,7 @@ type Checkpoint struct {
 type State struct {
 	Backend string `key:"backend" default:"pebble" enum:"pebble|memory|fs" flag:"state-backend" doc:"pebble holds more than fits into memory; fs keeps tables in memory and checkpoints them as files; memory puts them into the checkpoint's manifest and is for a few MiB."`
 	Dir     string `key:"dir" default:"/var/lib/weir/state" flag:"state-dir" doc:"Folder of the working state. It is emptied at each start: what counts is in the checkpoints."`
-	Cache   Size   `key:"cache" default:"256MiB" min:"1MiB" doc:"Memory for the tables of this instance, beyond which pebble moves entries to disk."`
+	Cache   Size   `key:"cache" default:"256MiB" min:"1MiB" doc:"Memory for the tables of this instance, beyond which pebble moves entries to disk. Each aggregate needs 1MiB in each subtask."`
 }
 
 // Exchange bounds what is on its way between subtasks.

@@ -312,9 +312,9 @@ func (l *layers) secret(k *Key, c *Config) {
 	c.origins[k.Path] = origin
 }
 
-// fault reports a value with the place that it comes from.
+// fault reports a value with the place that it comes from. What is no setting has no layer and comes from the file alone.
 func (l *layers) fault(path string, origin Origin, message string) {
-	if origin.Layer == "file" || origin.Layer == "default" {
+	if origin.Layer != "environment" && origin.Layer != "flag" {
 		l.doc.faults = append(l.doc.faults, l.doc.locate(located(path, message)))
 		return
 	}

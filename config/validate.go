@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,8 @@ func (c *Config) validate(l *layers) {
 		"dash and underscore", c.Job)
 	for _, b := range c.Kafka.Brokers {
 		host, port, err := net.SplitHostPort(b)
-		check(err == nil && host != "" && port != "", "kafka.brokers", "%q is no address, expected host:port", b)
+		number, bad := strconv.ParseUint(port, 10, 16)
+		check(err == nil && host != "" && bad == nil && number > 0, "kafka.brokers", "%q is no address, expected host:port", b)
 	}
 	if c.Checkpoint.Guarantee == "exactly_once" {
 		least := 2*c.Checkpoint.Interval + 8*time.Second
@@ -39,6 +41,7 @@ func (c *Config) validate(l *layers) {
 	check(c.Restart.Max >= c.Restart.Min, "restart.max_pause", "%s is less than restart.min_pause, expected at least %s",
 		c.Restart.Max, c.Restart.Min)
 	c.validatePlaces(check)
+	c.validateCache(check)
 	c.validateSecurity(check)
 	c.validateTopics(check)
 }
@@ -50,9 +53,29 @@ func (c *Config) validatePlaces(check checker) {
 	check(ok && strings.HasPrefix(dir, "/"), "checkpoint.store", "%q is no store, expected file:///PATH", c.Checkpoint.Store)
 	check(c.State.Backend == "memory" || c.State.Dir != "", "state.dir", "is empty, expected a folder")
 	if c.HTTP.Listen != "off" {
-		_, _, err := net.SplitHostPort(c.HTTP.Listen)
-		check(err == nil, "http.listen", "%q is no address, expected host:port or off", c.HTTP.Listen)
+		_, port, err := net.SplitHostPort(c.HTTP.Listen)
+		_, bad := strconv.ParseUint(port, 10, 16)
+		check(err == nil && bad == nil, "http.listen", "%q is no address, expected host:port or off", c.HTTP.Listen)
 	}
+}
+
+// leastCache is what each keyed operator needs in each subtask.
+const leastCache = 1 << 20
+
+// validateCache checks that everyone who shares the cache gets enough of it.
+func (c *Config) validateCache(check checker) {
+	if c.Graph == nil {
+		return
+	}
+	keyed := int64(0)
+	for _, o := range c.Graph.Operators {
+		if o.Keyed {
+			keyed++
+		}
+	}
+	subtasks := int64(c.Subtasks())
+	check(int64(c.State.Cache) >= keyed*subtasks*leastCache, "state.cache", "%d bytes are too little for %d aggregates in "+
+		"%d subtasks, expected at least %dMiB", c.State.Cache, keyed, subtasks, keyed*subtasks)
 }
 
 func (c *Config) validateSecurity(check checker) {
