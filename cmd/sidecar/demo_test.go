@@ -102,6 +102,20 @@ func TestDevForPrograms(t *testing.T) {
 	}
 }
 
+func TestDevOfNoRecordsEndsWell(t *testing.T) {
+	t.Setenv(asCommand, "1")
+	empty := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"--input", "orders=" + empty}} {
+		status, out, errOut := weir(t, append([]string{"dev", "../../examples/orders/pipeline.yaml"}, args...)...)
+		if status != exitFine || out != "" {
+			t.Errorf("%v: status %d\n%s%s", args, status, out, errOut)
+		}
+	}
+}
+
 func TestDevNamesWhatIsWrong(t *testing.T) {
 	t.Setenv(asCommand, "1")
 	example := "../../examples/orders/pipeline.yaml"

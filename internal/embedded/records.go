@@ -70,11 +70,15 @@ func (b *Broker) ReadCommitted(ctx context.Context, topic string) ([]Record, err
 	return all, nil
 }
 
-// Consumed says whether a consumer group has committed the end of every partition of a topic.
+// Consumed says whether a consumer group has committed the end of every partition of a topic, where it is empty as well.
 func (b *Broker) Consumed(group, topic string) bool {
 	g := b.cluster.GroupInfo(group)
+	if g == nil {
+		return false
+	}
 	for _, p := range b.cluster.PartitionInfos(topic) {
-		if p.HighWatermark > 0 && (g == nil || g.Commits[topic][p.Partition].Offset < p.HighWatermark) {
+		commit, known := g.Commits[topic][p.Partition]
+		if !known || commit.Offset < p.HighWatermark {
 			return false
 		}
 	}
