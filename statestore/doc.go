@@ -52,7 +52,8 @@
 // # Traps
 //
 //   - Restore reads checkpoints only. Open empties the folder, since what a crash left there may be newer, older or
-//     torn; a table in it is used only if its digest is the checkpoint's. The folder carries a marker file, so that a wrong path in a configuration does not cost somebody's files.
+//     torn; a table in it is used only if its digest is the checkpoint's. The folder carries a marker file, so that a wrong
+//     path in a configuration does not cost somebody's files.
 //   - Pebble has no log here (durability comes from checkpoints) and changes reach it as ingested tables only, so that a
 //     Pebble checkpoint never misses what sits in a memtable.
 //   - Pebble's file names repeat after a restore with other content: uploads carry the name of the run.

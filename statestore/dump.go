@@ -46,6 +46,19 @@ type dumpWriter struct {
 	entries uint64
 }
 
+// dump writes a whole dump: each of the parts with write, which takes all of it or what its generation changed.
+func (d *dumpWriter) dump(w io.Writer, groups int, parts []part, write func(*dumpWriter, part) error) error {
+	if err := d.start(w, groups); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := write(d, p); err != nil {
+			return err
+		}
+	}
+	return d.finish()
+}
+
 // start begins a dump. The memory of the one before is used again.
 func (d *dumpWriter) start(w io.Writer, groups int) error {
 	*d = dumpWriter{w: w, block: d.block[:0]}

@@ -26,7 +26,7 @@ func (inline) absorb(context.Context, *Snapshot) error { return nil }
 
 func (b inline) persist(_ context.Context, snaps []*Snapshot, _ Uploader) (record.StateHandle, error) {
 	var out bounded
-	if err := snaps[len(snaps)-1].dump(&out, b.groups); err != nil {
+	if err := snaps[len(snaps)-1].dumpAll(&out, b.groups); err != nil {
 		return record.StateHandle{}, err
 	}
 	return record.StateHandle{Format: dumpVersion, Inline: out.Bytes()}, nil
@@ -60,7 +60,7 @@ func (d *dumps) persist(ctx context.Context, snaps []*Snapshot, up Uploader) (re
 	name := fmt.Sprintf("%08d.dump", s.n)
 	path := filepath.Join(d.dir, name)
 	if d.pending != path {
-		if err := writeFile(path, func(w io.Writer) error { return s.dump(w, d.groups) }); err != nil {
+		if err := writeFile(path, func(w io.Writer) error { return s.dumpAll(w, d.groups) }); err != nil {
 			return record.StateHandle{}, errors.Join(err, remove(path))
 		}
 		d.pending = path
@@ -76,18 +76,9 @@ func (d *dumps) persist(ctx context.Context, snaps []*Snapshot, up Uploader) (re
 func (*dumps) committed(record.CheckpointID) error { return nil }
 func (*dumps) close() error                        { return nil }
 
-// dump writes all of the snapshot.
-func (s *Snapshot) dump(w io.Writer, groups int) error {
-	var d dumpWriter
-	if err := d.start(w, groups); err != nil {
-		return err
-	}
-	for _, p := range s.parts {
-		if err := d.write(p); err != nil {
-			return err
-		}
-	}
-	return d.finish()
+// dumpAll writes all of the snapshot.
+func (s *Snapshot) dumpAll(w io.Writer, groups int) error {
+	return new(dumpWriter).dump(w, groups, s.parts, (*dumpWriter).write)
 }
 
 func writeFile(path string, write func(io.Writer) error) error {

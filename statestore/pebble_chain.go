@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,22 +94,9 @@ func (t *tier) writeDelta(path string, s *Snapshot) error {
 		return err
 	}
 	t.out.Reset(f)
-	err = s.writeChanges(&t.delta, t.out, t.options.Groups)
+	err = t.delta.dump(t.out, t.options.Groups, s.parts, (*dumpWriter).writeChanges)
 	if err == nil {
 		err = t.out.Flush()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// writeChanges dumps what the generation of the snapshot changed.
-func (s *Snapshot) writeChanges(d *dumpWriter, w io.Writer, groups int) error {
-	if err := d.start(w, groups); err != nil {
-		return err
-	}
-	for _, p := range s.parts {
-		if err := d.writeChanges(p); err != nil {
-			return err
-		}
-	}
-	return d.finish()
 }

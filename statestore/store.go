@@ -58,8 +58,8 @@ type grownShard struct {
 	table *Table
 }
 
-// Store is the keyed state of one operator in one subtask. Its methods belong to the goroutine of the subtask, except where they say
-// otherwise; Snapshots are handed to one background goroutine.
+// Store is the keyed state of one operator in one subtask. Its methods belong to the goroutine of the subtask, except where
+// they say otherwise; Snapshots are handed to one background goroutine.
 type Store struct {
 	options Options
 	owned   func(record.KeyGroup) bool
