@@ -54,7 +54,8 @@ func firstSentence(text string) string {
 }
 
 // Load reads the file, and settings from environment and flags over it. A configuration that is wrong comes back with all
-// that is wrong about it, as an InvalidError; the Config is then as complete as can be, for show. Any other error is one of reading.
+// that is wrong about it, as an InvalidError; the Config is then as complete as can be, for show. Any other error is one of
+// reading.
 func Load(o Options) (*Config, error) {
 	text, err := os.ReadFile(o.File)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirstream/weir/record"
 )
 
-// What a source has lost, an operator of the job may accept. Then its positions that mean nothing any more are left behind, as far
-// as it takes to go on, and each is logged. Nothing else is read again or skipped.
+// What a source has lost, an operator of the job may accept. Then its positions that mean nothing any more are left behind,
+// as far as it takes to go on, and each is logged. Nothing else is read again or skipped.
 
 // restored returns the positions of a source's partitions in the checkpoint, and where partitions without one start.
 func (c *Consumer) restored(s Source, id record.TopicID, partitions int) (found map[int32]record.Position, start int64, err error) {
@@ -87,7 +87,8 @@ func (c *Consumer) skip(p *partition, gap *GapError) {
 // MissingAfter is how long a topic must be gone before that is believed: brokers learn of new topics one after the other.
 const MissingAfter = time.Minute
 
-// findMissing looks which source's topic cannot be found, and fails once that lasts. Topics that others need may be missing too.
+// findMissing looks which source's topic cannot be found, and fails once that lasts. Topics that others need may be missing
+// too.
 func (c *Consumer) findMissing(ctx context.Context) error {
 	for _, s := range c.opts.Sources {
 		exists, err := c.cluster.Exists(ctx, s.Topic)

@@ -62,8 +62,8 @@ type partitionStats struct {
 	records, bytes, fetched, highWatermark, lastStable atomic.Int64
 }
 
-// New finds out where each partition starts. It fails with a *RecreatedError, *RenamedError or *RenamedSourceError where positions
-// do not belong to the topics, unless that is accepted.
+// New finds out where each partition starts. It fails with a *RecreatedError, *RenamedError or *RenamedSourceError where
+// positions do not belong to the topics, unless that is accepted.
 func New(ctx context.Context, cluster *kafka.Cluster, o Options) (*Consumer, error) {
 	o.setDefaults()
 	c := &Consumer{cluster: cluster, opts: o, lost: make(chan struct{}, 1)}

@@ -5,8 +5,9 @@
 //
 // New resolves where every partition starts. Run keeps a fetcher goroutine for each broker that leads a partition. A
 // fetcher asks for all its partitions whose lane has room, in one request; it filters what comes by the rules of
-// read_committed (kafka.CommittedFilter), turns it into batches of records that are views into the response, and appends them to the
-// lane of the owning subtask. A Lane is polled by its subtask, which gives each batch back: that is what frees room.
+// read_committed (kafka.CommittedFilter), turns it into batches of records that are views into the response, and appends
+// them to the lane of the owning subtask. A Lane is polled by its subtask, which gives each batch back: that is what frees
+// room.
 //
 // # Ownership
 //

@@ -3,7 +3,8 @@
 //
 // # Attempts
 //
-// Job.Run takes the lease of the state folder (lease.go), connects to Kafka, and runs one attempt after another. An attempt (attempt.go) goes:
+// Job.Run takes the lease of the state folder (lease.go), connects to Kafka, and runs one attempt after another. An attempt
+// (attempt.go) goes:
 //
 //  1. recover: settle what the attempt before left, learn the last committed checkpoint (recover.go);
 //  2. restore: the state of each keyed operator, and where each partition goes on;

@@ -17,8 +17,8 @@ import (
 	"github.com/weirstream/weir/topology"
 )
 
-// TestFault37ARecordThatCannotBeProcessedEndsTheJob: where on_error is fail no restart mends it, so the job ends, and names the record
-// and the cure. What it has written since the last checkpoint is aborted, so that nobody waits for it.
+// TestFault37ARecordThatCannotBeProcessedEndsTheJob: where on_error is fail no restart mends it, so the job ends, and names
+// the record and the cure. What it has written since the last checkpoint is aborted, so that nobody waits for it.
 func TestFault37ARecordThatCannotBeProcessedEndsTheJob(t *testing.T) {
 	b := newBench(t, kafkatest.Fake(t).Endpoint, statestore.FS)
 	graph, faults := topology.Compile(topology.Spec{

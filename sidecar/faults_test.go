@@ -34,8 +34,8 @@ func busy(f *kafkatest.FakeCluster, key kmsg.Key, refusal func(kmsg.Request) kms
 	return func() bool { return count.Load() >= 20 }, func() { over.Store(true) }
 }
 
-// TestFault22BusyCoordinatorsAreWaitedFor: a coordinator that loads, or still writes markers, is asked again and again. That is no
-// reason to begin another attempt.
+// TestFault22BusyCoordinatorsAreWaitedFor: a coordinator that loads, or still writes markers, is asked again and again.
+// That is no reason to begin another attempt.
 func TestFault22BusyCoordinatorsAreWaitedFor(t *testing.T) {
 	for name, refusal := range map[string]struct {
 		key  kmsg.Key
@@ -83,8 +83,8 @@ func TestFault22BusyCoordinatorsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestFault31ADamagedCheckpointIsNotRestored damages what the last committed checkpoint consists of. Its results are visible, so
-// there is nothing to go back to: the job must stop and name the file.
+// TestFault31ADamagedCheckpointIsNotRestored damages what the last committed checkpoint consists of. Its results are
+// visible, so there is nothing to go back to: the job must stop and name the file.
 func TestFault31ADamagedCheckpointIsNotRestored(t *testing.T) {
 	flip := func(text []byte) []byte { text[len(text)/2] ^= 0x20; return text }
 	for name, c := range map[string]struct {

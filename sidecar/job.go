@@ -131,8 +131,8 @@ func (j *Job) Run(ctx context.Context) error {
 	return err
 }
 
-// Claim takes the state folder for this process, as Run would. It fails with *AnotherInstanceError where another process has it:
-// whoever calls it before Run learns that before a port is in the way. Close gives the folder back.
+// Claim takes the state folder for this process, as Run would. It fails with *AnotherInstanceError where another process
+// has it: whoever calls it before Run learns that before a port is in the way. Close gives the folder back.
 func (j *Job) Claim() (err error) {
 	if j.lease == nil {
 		j.lease, err = takeLease(j.settings)

@@ -77,7 +77,8 @@ func (a *attempt) recover(ctx context.Context) error {
 	return a.goOnFrom(m, last.Manifest)
 }
 
-// lost adds to an error of restoring the base, where files of it are missing, damaged or of an unknown format, that there is no way back from it.
+// lost adds to an error of restoring the base, where files of it are missing, damaged or of an unknown format, that there
+// is no way back from it.
 func (a *attempt) lost(err error) error {
 	if corrupt := (*checkpoint.CorruptError)(nil); errors.As(err, &corrupt) || errors.Is(err, statestore.ErrCorrupt) ||
 		errors.Is(err, statestore.ErrFormat) {

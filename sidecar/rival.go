@@ -67,8 +67,8 @@ func (s *Settings) watch() time.Duration {
 
 // moves looks at the transactions of a job for a while and returns what it sees of an instance at work: a transaction that
 // begins. It returns "" where none does, and at once where none is open, for a working instance always has one open. An
-// instance that hangs, or whose checkpoint interval is longer than the while, cannot be told from one that is gone. stop, if not
-// nil, ends the looking when it is closed.
+// instance that hangs, or whose checkpoint interval is longer than the while, cannot be told from one that is gone. stop,
+// if not nil, ends the looking when it is closed.
 func moves(ctx context.Context, txns *txsink.Transactions, during time.Duration, stop <-chan struct{}) (string, error) {
 	before, err := txns.States(ctx)
 	if err != nil || !slices.ContainsFunc(before, txsink.TransactionState.Open) {
@@ -134,8 +134,8 @@ func (a *attempt) awaitSilence(ctx context.Context, hint *txsink.Witness) error 
 	return a.job.anotherInstance(m, what, false)
 }
 
-// rival finds out, after this instance may have been fenced a number of times in a row, whether another one is at work (*AnotherInstanceError). It
-// waits while another may be on its way there: it has got new identities and restores state.
+// rival finds out, after this instance may have been fenced a number of times in a row, whether another one is at work
+// (*AnotherInstanceError). It waits while another may be on its way there: it has got new identities and restores state.
 func (a *attempt) rival(ctx context.Context, times int) error {
 	taken, states, err := a.txns.TakenOver(ctx)
 	if err != nil || !taken {

@@ -98,8 +98,8 @@ type Report struct {
 	Subtask    int
 	Positions  []record.Position
 	States     []record.StateHandle
-	// Align is how long channels were held for the barrier, Freeze how long the stream stood still, Persist how long it took to make the state durable, Write how long the
-	// acknowledgement of the writes took after that.
+	// Align is how long channels were held for the barrier, Freeze how long the stream stood still, Persist how long it
+	// took to make the state durable, Write how long the acknowledgement of the writes took after that.
 	Align, Freeze, Persist, Write time.Duration
 }
 

@@ -123,7 +123,8 @@ func togetherToOne(t *testing.T, r *rig) {
 	}
 }
 
-// TestAKilledInstanceIsNotTakenForAnother measures the start after SIGKILL: it must not wait to see whether somebody is at work.
+// TestAKilledInstanceIsNotTakenForAnother measures the start after SIGKILL: it must not wait to see whether somebody is at
+// work.
 func TestAKilledInstanceIsNotTakenForAnother(t *testing.T) {
 	r := newRig(t)
 	file := r.file("interval: 100ms", "interval: 3s") // another instance would be watched for 6 s

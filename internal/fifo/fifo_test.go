@@ -63,17 +63,14 @@ func TestNeverEmpty(t *testing.T) {
 
 // BenchmarkQueue is one push and one pop of a queue that holds a few elements all the time.
 func BenchmarkQueue(b *testing.B) {
-	type message struct {
-		batch *int
-		id    [4]int64
-	}
-	var q Queue[message]
+	var q Queue[*int]
+	v := new(int)
 	for range 3 {
-		q.Push(message{})
+		q.Push(v)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Push(message{})
+		q.Push(v)
 		q.Pop()
 	}
 }

@@ -49,8 +49,8 @@ func TestFilterInterleavedCommitsAndAbortsOfOneProducer(t *testing.T) {
 	}
 }
 
-// FuzzFilter makes a log of three transactional producers and one other out of bytes, reads it from some offset on as a broker would
-// serve it, and wants exactly the batches of committed transactions.
+// FuzzFilter makes a log of three transactional producers and one other out of bytes, reads it from some offset on as a
+// broker would serve it, and wants exactly the batches of committed transactions.
 func FuzzFilter(f *testing.F) {
 	f.Add([]byte{0, 1, 8, 2, 3, 9, 1, 0, 9}, uint8(2))
 	f.Fuzz(func(t *testing.T, script []byte, from uint8) {

@@ -24,7 +24,7 @@ type place struct {
 type span struct{ first, last int64 }
 
 // decodeWitness reads a ledger record as its format is documented; it does not use the job's own reader.
-func decodeWitness(txn Txn, value []byte) (witness, error) {
+func decodeWitness(value []byte) (witness, error) {
 	var form struct {
 		Checkpoint, Attempt int64
 		Transaction         struct {
@@ -51,7 +51,7 @@ func (v *Verifier) witnessed(txn Txn, value []byte) {
 	if len(value) == 0 {
 		return
 	}
-	w, err := decodeWitness(txn, value)
+	w, err := decodeWitness(value)
 	switch {
 	case err != nil:
 		v.verdict.find(&v.verdict.Contradicted, "ledger: %q is no witness: %v", value, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/weirstream/weir/internal/failpoint"
 )
 
-// TestFault12And13AnOutageBeyondTheTransactionTimeout keeps the job down until Kafka has aborted what it left: a checkpoint that
-// was prepared and not committed did not happen, one that was committed did, although nobody was told.
+// TestFault12And13AnOutageBeyondTheTransactionTimeout keeps the job down until Kafka has aborted what it left: a checkpoint
+// that was prepared and not committed did not happen, one that was committed did, although nobody was told.
 func TestFault12And13AnOutageBeyondTheTransactionTimeout(t *testing.T) {
 	const timeout = 10 * time.Second
 	b := newBed(t, number("SEED", 1), func(p *pipeline) { p.TransactionTimeout = timeout })

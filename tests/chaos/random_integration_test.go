@@ -127,8 +127,8 @@ func (b *bed) lose() {
 	}
 }
 
-// TestAtRandom draws faults, with little time between them. After each it wants a commit, or, half of the time, goes on to the next
-// fault at once.
+// TestAtRandom draws faults, with little time between them. After each it wants a commit, or, half of the time, goes on to
+// the next fault at once.
 func TestAtRandom(t *testing.T) {
 	seed := number("SEED", 1)
 	b := newBed(t, seed)
