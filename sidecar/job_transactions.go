@@ -154,9 +154,13 @@ func (t *JobTransactions) prepared(ctx context.Context) (*txsink.Witness, []txsi
 	return hint, found, err
 }
 
-// Moves looks at the transactions for a while and returns what it sees of an instance of the job at work; see moves.
-func (t *JobTransactions) Moves(ctx context.Context, during time.Duration) (string, error) {
-	return moves(ctx, t.txns, during, nil)
+// Watch is how long Moves looks where a transaction is open.
+func (t *JobTransactions) Watch() time.Duration { return t.settings.watch() }
+
+// Moves looks at the transactions for a while and returns what it sees of an instance of the job at work, as a start of the
+// job does; see moves.
+func (t *JobTransactions) Moves(ctx context.Context) (string, error) {
+	return moves(ctx, t.txns, t.Watch(), nil)
 }
 
 // Abort ends every open transaction of the job without effect and returns what there is then. An instance that runs is fenced:

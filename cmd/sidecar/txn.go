@@ -201,25 +201,23 @@ func (t *txnCommand) unattended(ctx context.Context) (*sidecar.TransactionList, 
 	if err != nil || t.yes {
 		return before, err
 	}
-	if why := t.answers(ctx); why != "" {
-		return nil, refuse("an instance of job %s seems to run: %s. Stop it first, or fence it with --yes", t.conf.Job, why)
-	}
-	watch := min(2*t.conf.Checkpoint.Interval+time.Second, longestWatch)
-	if len(before.Open()) > 0 && newScreen(t.errOut).terminal {
-		_, _ = fmt.Fprintf(t.errOut, "watching for %v whether an instance of the job is at work …\n", watch)
-	}
-	why, err := t.txns.Moves(ctx, watch)
-	if err != nil {
-		return nil, err
+	why := t.answers(ctx)
+	if why == "" {
+		why, err = t.watch(ctx, len(before.Open()) > 0)
 	}
 	if why != "" {
-		return nil, refuse("an instance of job %s seems to run: %s. Stop it first, or fence it with --yes", t.conf.Job, why)
+		err = refuse("an instance of job %s seems to run: %s. Stop it first, or fence it with --yes", t.conf.Job, why)
 	}
-	return before, nil
+	return before, err
 }
 
-// longestWatch bounds the look for an instance at work.
-const longestWatch = 15 * time.Second
+// watch looks for a while whether an instance of the job begins a transaction.
+func (t *txnCommand) watch(ctx context.Context, open bool) (string, error) {
+	if open && newScreen(t.errOut).terminal {
+		_, _ = fmt.Fprintf(t.errOut, "watching for %v whether an instance of the job is at work …\n", t.txns.Watch())
+	}
+	return t.txns.Moves(ctx)
+}
 
 // answers says that a job of this name answers at the configured address. Elsewhere it may run all the same.
 func (t *txnCommand) answers(ctx context.Context) string {
