@@ -53,3 +53,20 @@ func load(cmd *cobra.Command, file string) (*config.Config, error) {
 	}
 	return c, nil
 }
+
+// fileFlag adds the flag that names the pipeline file, for namedFile.
+func fileFlag(cmd *cobra.Command) {
+	cmd.Flags().StringP("file", "f", "", "pipeline file, instead of the argument")
+}
+
+// namedFile is the pipeline file that the argument, or else the flag --file, names.
+func namedFile(cmd *cobra.Command, args []string) (string, error) {
+	file, _ := cmd.Flags().GetString("file") // fileFlag has added it
+	if len(args) > 0 {
+		file = args[0]
+	}
+	if file == "" {
+		return "", usageError{fmt.Errorf("which pipeline? name its file; see %s --help", cmd.CommandPath())}
+	}
+	return file, nil
+}

@@ -32,19 +32,17 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
   weir run pipeline.yaml --brokers localhost:9092`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 	}
-	file := cmd.Flags().StringP("file", "f", "", "pipeline file, instead of the argument")
+	fileFlag(cmd)
 	takeOver := cmd.Flags().Bool("take-over", false, "do not look whether another instance of the job is at work; it is fenced, and ends")
 	acceptLoss := cmd.Flags().StringSlice("accept-loss", nil, "sources and topics of which the job said that something is lost: go on "+
 		"without it")
 	config.AddFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			*file = args[0]
+		file, err := namedFile(cmd, args)
+		if err != nil {
+			return err
 		}
-		if *file == "" {
-			return usageError{errors.New("which pipeline? name its file; see weir run --help")}
-		}
-		c, err := load(cmd, *file)
+		c, err := load(cmd, file)
 		if err != nil {
 			return err
 		}

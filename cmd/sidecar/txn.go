@@ -49,16 +49,12 @@ var errTxnTimeout = errors.New("the brokers did not settle it within " + txnTime
 // bind gives a command its flags and do as its work.
 func (t *txnCommand) bind(cmd *cobra.Command, do func(context.Context) error) *cobra.Command {
 	cmd.Args = arguments(cobra.MaximumNArgs(1))
-	cmd.Flags().StringVarP(&t.file, "file", "f", "", "pipeline file, instead of the argument")
+	fileFlag(cmd)
 	config.AddFlags(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			t.file = args[0]
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if t.file, err = namedFile(cmd, args); err != nil {
+			return err
 		}
-		if t.file == "" {
-			return usageError{fmt.Errorf("which pipeline? name its file; see %s --help", cmd.CommandPath())}
-		}
-		var err error
 		if t.conf, err = load(cmd, t.file); err != nil {
 			return err
 		}
