@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -260,6 +262,51 @@ func BenchmarkFilter(b *testing.B) {
 		f.Load(r)
 		if _, err := p.Eval(f); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestIntsDoNotWrap: what does not fit is a fault, in closures and in the machine alike.
+func TestIntsDoNotWrap(t *testing.T) {
+	const most, least = math.MaxInt64, math.MinInt64
+	for _, a := range []int64{0, 1, -1, 2, -2, 3, most, least, most - 1, least + 1, 1 << 31, -1 << 32, most / 2, least / 2, 3037000499, 3037000500} {
+		for _, b := range []int64{0, 1, -1, 2, -2, 3, most, least, most - 1, least + 1, 1 << 31, -1 << 32, most / 2, least / 2, 3037000499, 3037000500} {
+			x, y := big.NewInt(a), big.NewInt(b)
+			for operator, want := range map[string]*big.Int{
+				"+": new(big.Int).Add(x, y), "-": new(big.Int).Sub(x, y), "*": new(big.Int).Mul(x, y),
+			} {
+				native, nativeErr := operation(operator)(row.OfInt(a), row.OfInt(b))
+				machine, machineErr := checked(operator, int(a), int(b))
+				if !want.IsInt64() {
+					if nativeErr == nil || machineErr == nil {
+						t.Errorf("%d %s %d: %v and %v, want errors", a, operator, b, native.Int(), machine)
+					}
+					continue
+				}
+				if nativeErr != nil || machineErr != nil || native.Int() != want.Int64() || machine != int(want.Int64()) {
+					t.Errorf("%d %s %d = %v (%v), in the machine %v (%v), want %v", a, operator, b, native.Int(), nativeErr, machine, machineErr, want)
+				}
+			}
+		}
+	}
+}
+
+// TestTheMachineChecksInts runs what has no closures.
+func TestTheMachineChecksInts(t *testing.T) {
+	r := record.Record{Key: []byte("k"), Value: []byte(`{"a":1}`)}
+	shape := format.Shape{Format: format.JSON}
+	for source, want := range map[string]string{`int(a) + 1`: "2", `int(a) * 3 - 5`: "-2", `upper(key) + "-"`: "K-", `int(a) + 0.5`: "1.5"} {
+		v, p, err := evaluate(t, shape, source, r)
+		if p.native != nil {
+			t.Errorf("%s has closures, so the test shows nothing", source)
+		}
+		if got := fmt.Sprint(v.Go()); err != nil || got != want {
+			t.Errorf("%s = %s, %v, want %s", source, got, err, want)
+		}
+	}
+	for _, source := range []string{`int(a) + 9223372036854775807`, `-9223372036854775807 - int(a) - 1`, `int(a) * 9223372036854775807 * 2`} {
+		if v, _, err := evaluate(t, shape, source, r); err == nil {
+			t.Errorf("%s = %v, want an error", source, v.Go())
 		}
 	}
 }

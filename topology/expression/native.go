@@ -91,7 +91,8 @@ func (c *compiler) unary(n *ast.UnaryNode) evaluator {
 func negate(v row.Value) (row.Value, error) {
 	switch v.Kind() {
 	case row.IsInt:
-		return row.OfInt(-v.Int()), nil
+		n, err := subtract(0, v.Int())
+		return row.OfInt(n), err
 	case row.IsFloat:
 		return row.OfFloat(-v.Float()), nil
 	}
@@ -259,22 +260,20 @@ func textual(holds func(text, part []byte) bool) func(l, r row.Value) (row.Value
 
 var errModuloZero = errors.New("remainder of a division by zero")
 
-// arithmetic computes with ints where both sides are, else with floats. Ints wrap around as Go's do, and a quotient is a
-// float, as in expr.
+// arithmetic computes with ints where both sides are, else with floats. A quotient is a float, as in expr.
 func arithmetic(operator string) func(l, r row.Value) (row.Value, error) {
-	var ints func(a, b int64) row.Value
+	var ints func(a, b int64) (int64, error)
 	var floats func(a, b float64) row.Value
 	switch operator {
 	case "+":
 		return plus
 	case "-":
-		ints = func(a, b int64) row.Value { return row.OfInt(a - b) }
+		ints = subtract
 		floats = func(a, b float64) row.Value { return row.OfFloat(a - b) }
 	case "*":
-		ints = func(a, b int64) row.Value { return row.OfInt(a * b) }
+		ints = multiply
 		floats = func(a, b float64) row.Value { return row.OfFloat(a * b) }
 	case "/":
-		ints = func(a, b int64) row.Value { return row.OfFloat(float64(a) / float64(b)) }
 		floats = func(a, b float64) row.Value { return row.OfFloat(a / b) }
 	case "%":
 		return remainder
@@ -283,8 +282,9 @@ func arithmetic(operator string) func(l, r row.Value) (row.Value, error) {
 	}
 	return func(l, r row.Value) (row.Value, error) {
 		switch {
-		case l.Kind() == row.IsInt && r.Kind() == row.IsInt:
-			return ints(l.Int(), r.Int()), nil
+		case ints != nil && l.Kind() == row.IsInt && r.Kind() == row.IsInt:
+			n, err := ints(l.Int(), r.Int())
+			return row.OfInt(n), err
 		case l.IsNumber() && r.IsNumber():
 			return floats(l.Float(), r.Float()), nil
 		}
@@ -309,7 +309,8 @@ func remainder(l, r row.Value) (row.Value, error) {
 func plus(l, r row.Value) (row.Value, error) {
 	switch {
 	case l.Kind() == row.IsInt && r.Kind() == row.IsInt:
-		return row.OfInt(l.Int() + r.Int()), nil
+		n, err := add(l.Int(), r.Int())
+		return row.OfInt(n), err
 	case l.IsNumber() && r.IsNumber():
 		return row.OfFloat(l.Float() + r.Float()), nil
 	case l.Kind() == row.IsString && r.Kind() == row.IsString:

@@ -121,7 +121,7 @@ func (s *Scope) names() []string {
 // Compile checks source and makes it ready to run. Its error is a *CompileError.
 func (s *Scope) Compile(source string) (*Program, error) {
 	env := s.environment()
-	checked, err := expr.Compile(source, expr.Env(env))
+	typed, err := expr.Compile(source, expr.Env(env))
 	if err != nil {
 		return nil, s.fault(err)
 	}
@@ -129,14 +129,14 @@ func (s *Scope) Compile(source string) (*Program, error) {
 	for name := range env {
 		env[name] = types.Any
 	}
-	machine, err := expr.Compile(source, expr.Env(env))
+	machine, err := expr.Compile(source, expr.Env(env), expr.Function(checkedName, checked), expr.Patch(checkInts{}))
 	if err != nil {
 		return nil, s.fault(err)
 	}
-	p := &Program{source: source, machine: machine, result: resultType(checked.Node())}
+	p := &Program{source: source, machine: machine, result: resultType(typed.Node())}
 	c := compiler{scope: s}
-	p.native = c.compile(checked.Node())
-	p.names = s.bindings(checked.Node())
+	p.native = c.compile(typed.Node())
+	p.names = s.bindings(typed.Node())
 	p.literal = len(p.names) == 0
 	return p, nil
 }
