@@ -133,6 +133,7 @@ func (c *compilation) inputs(path string, from []string) *format.Shape {
 		if len(from) > 1 {
 			at = fmt.Sprintf("%s[%d]", at, i)
 		}
+		c.once(at, from[:i], name)
 		in := c.input(at, name)
 		switch {
 		case in == nil:
@@ -151,6 +152,13 @@ func (c *compilation) inputs(path string, from []string) *format.Shape {
 		return nil
 	}
 	return shape
+}
+
+// once refuses a name that from has before.
+func (c *compilation) once(path string, before []string, name string) {
+	if slices.Contains(before, name) {
+		c.fault(path, "%s is there before, and each of its records would come twice", name)
+	}
 }
 
 func (c *compilation) input(path, name string) *format.Shape {

@@ -363,6 +363,7 @@ func (c *compilation) sinks() {
 			if len(s.From) > 1 {
 				at = fmt.Sprintf("%s[%d]", at, i)
 			}
+			c.once(at, s.From[:i], from)
 			if in := c.input(at, from); in != nil && (known || s.Format == "") {
 				c.sinkInput(path, s, f, in, &node)
 			}

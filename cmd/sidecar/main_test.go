@@ -112,6 +112,10 @@ func TestHelpHasExamples(t *testing.T) {
 			t.Errorf("weir %s --help has no example of itself", c.Name())
 		}
 	}
+	_, long, _ := weir(t, "version")
+	if status, out, _ := weir(t, "--version"); status != exitFine || out != long {
+		t.Errorf("weir --version: status %d, %q, want %q", status, out, long)
+	}
 	if status, out, _ := weir(t, "version"); status != exitFine || !strings.HasPrefix(out, "weir ") {
 		t.Errorf("version: status %d, %s", status, out)
 	}

@@ -24,11 +24,13 @@ Exit status: 0 fine, 1 failed at run time, 2 wrong command line or configuration
 operator may decide how to go on.`,
 		Example: `  weir init pipeline.yaml
   weir validate pipeline.yaml`,
+		Version:       built().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          arguments(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})

@@ -18,6 +18,11 @@ type build struct {
 	Go      string `json:"go"`
 }
 
+// String is what weir version prints.
+func (b build) String() string {
+	return fmt.Sprintf("weir %s (commit %s, %s)", b.Version, b.Commit, b.Go)
+}
+
 // built reads the linker's values and, where there are none, what the Go tool noted.
 func built() build {
 	b := build{Version: version, Commit: commit, Go: runtime.Version()}
@@ -52,7 +57,7 @@ func newVersion() *cobra.Command {
 		if *output == "json" {
 			return writeJSON(cmd.OutOrStdout(), b)
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "weir %s (commit %s, %s)\n", b.Version, b.Commit, b.Go)
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), b)
 		return err
 	}
 	output = outputFlag(cmd, "text", "json")
