@@ -46,6 +46,11 @@ func (l *TransactionList) Open() []JobTransaction {
 	return slices.DeleteFunc(slices.Clone(l.Transactions), func(t JobTransaction) bool { return !t.TransactionState.Open() })
 }
 
+// Known says that the brokers know a transactional id of the job.
+func (l *TransactionList) Known() bool {
+	return slices.ContainsFunc(l.Transactions, func(t JobTransaction) bool { return t.State != txsink.Absent })
+}
+
 // Prepared returns the checkpoints that a commit would complete, in order.
 func (l *TransactionList) Prepared() []record.CheckpointID {
 	var found []record.CheckpointID

@@ -155,6 +155,9 @@ func (t *txnCommand) abort(ctx context.Context) error {
 		return refuse("checkpoint %d is complete and can be committed: weir txn commit does that, weir txn abort --yes throws its results away",
 			prepared[0])
 	}
+	if !before.Known() {
+		return t.show(before, before) // fencing ids that nobody has used would only make them
+	}
 	after, err := t.txns.Abort(ctx)
 	if err != nil {
 		return err

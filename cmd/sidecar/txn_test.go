@@ -134,6 +134,12 @@ func acceptTxnAbort(t *testing.T, e *kafkatest.Endpoint) {
 	if r := b.wantOpen(0, 0); len(r.Transactions) != 3 || r.Transactions[0].State != "Absent" || r.Committed != 0 {
 		t.Errorf("before the first start: %+v", r)
 	}
+	if status, _, errOut := b.txn("abort"); status != exitFine {
+		t.Errorf("abort before the first start: status %d, %s", status, errOut)
+	}
+	if r := b.wantOpen(0, 0); r.Transactions[0].State != "Absent" {
+		t.Errorf("abort before the first start has made transactional ids: %+v", r)
+	}
 	b.produce(40)
 	b.start()
 	b.awaitCopies()
