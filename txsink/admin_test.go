@@ -55,12 +55,7 @@ func acceptAdministration(t *testing.T, e *kafkatest.Endpoint) {
 	t.Run("CommitPreparedNeedsAManifest", func(t *testing.T) {
 		s := newStand(t, e)
 		s.attempt()
-		a, b := s.open(0), s.open(1)
-		s.lane.Begin(a)
-		s.write(1, 5)
-		s.finish(1, b)
-		s.write(2, 5)
-		s.finish(2, record.Identity{})
+		a, _ := s.writeTwo()
 		if _, err := s.operator(2).CommitPrepared(t.Context(), nil); err == nil {
 			t.Fatal("a commit without a manifest")
 		}

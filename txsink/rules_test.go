@@ -362,12 +362,7 @@ func TestRule17NoCommitWhileAPartitionHasNoLeader(t *testing.T) {
 func TestRule18WhatIsBuiltOnAnAbsentCheckpointIsAbortedToo(t *testing.T) {
 	s, _, _ := fake(t)
 	s.attempt()
-	a, b := s.open(0), s.open(1)
-	s.lane.Begin(a)
-	s.write(1, 5)
-	s.finish(1, b)
-	s.write(2, 5)
-	s.finish(2, record.Identity{})
+	_, b := s.writeTwo()
 	s.end()
 	second := witness(2, b)
 	second.Job = s.job()

@@ -136,6 +136,19 @@ func (s *stand) finish(n record.CheckpointID, next record.Identity) {
 	}
 }
 
+// writeTwo writes and acknowledges checkpoints 1 and 2, five records a partition each, and commits neither. It returns their
+// identities.
+func (s *stand) writeTwo() (first, second record.Identity) {
+	s.t.Helper()
+	first, second = s.open(0), s.open(1)
+	s.lane.Begin(first)
+	s.write(1, 5)
+	s.finish(1, second)
+	s.write(2, 5)
+	s.finish(2, record.Identity{})
+	return first, second
+}
+
 func witness(n record.CheckpointID, id record.Identity) txsink.Witness {
 	return txsink.Witness{Checkpoint: n, Identity: id, Manifest: record.Blob{Name: fmt.Sprintf("chk-%d", n), SHA256: "00"}}
 }
@@ -219,12 +232,7 @@ func acceptTransactions(t *testing.T, e *kafkatest.Endpoint) {
 	t.Run("PreparedCheckpointsAreRolledForward", func(t *testing.T) {
 		s := newStand(t, e)
 		s.attempt()
-		a, b := s.open(0), s.open(1)
-		s.lane.Begin(a)
-		s.write(1, 5)
-		s.finish(1, b)
-		s.write(2, 5)
-		s.finish(2, record.Identity{})
+		a, b := s.writeTwo()
 		s.end() // crash: both are prepared, no witness is written
 		w1, w2 := witness(1, a), witness(2, b)
 		w1.Job, w2.Job = s.ledger+"-job", s.ledger+"-job"
