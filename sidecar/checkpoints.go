@@ -52,19 +52,34 @@ func (c *checkpoints) Committed(n record.CheckpointID, _ record.Blob) {
 	c.latest <- n
 }
 
+// Looking through the store costs milliseconds, so where checkpoints come fast it is done for several of them at once.
+const (
+	collectCount = 8
+	collectAfter = time.Second
+)
+
 func (c *checkpoints) collect(ctx context.Context) {
+	var last record.CheckpointID
+	var at time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case n := <-c.latest:
-			c.attempt.states.committed(n)
-			s := c.attempt.job.settings
-			_, err := c.attempt.job.catalog.Collect(ctx, checkpoint.Retention{Keep: s.Checkpoint.Keep, Committed: n, Run: c.attempt.run}, time.Now())
-			if err != nil && ctx.Err() == nil {
-				s.Logger.Warn("older checkpoints stay for now", "error", err)
+			if n-last >= collectCount || time.Since(at) >= collectAfter {
+				c.collectUpTo(ctx, n)
+				last, at = n, time.Now()
 			}
 		}
+	}
+}
+
+func (c *checkpoints) collectUpTo(ctx context.Context, n record.CheckpointID) {
+	c.attempt.states.committed(n)
+	s := c.attempt.job.settings
+	_, err := c.attempt.job.catalog.Collect(ctx, checkpoint.Retention{Keep: s.Checkpoint.Keep, Committed: n, Run: c.attempt.run}, time.Now())
+	if err != nil && ctx.Err() == nil {
+		s.Logger.Warn("older checkpoints stay for now", "error", err)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestFault47ManyCheckpoints(t *testing.T) {
 	b.reach(200 + many)
 	late := b.usage()
 	t.Logf("at first %+v, after %d checkpoints in %v %+v", early, many, time.Since(began).Round(time.Second), late)
-	const slack = 20 // goroutines and files come and go while a checkpoint is made
+	const slack = 60 // goroutines and files come and go while a checkpoint is made, and files of some are collected at once
 	if late.goroutines > early.goroutines+slack || late.stored > early.stored+slack || late.local > early.local+slack {
 		t.Errorf("something grows: %+v, then %+v", early, late)
 	}

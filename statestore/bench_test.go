@@ -103,6 +103,32 @@ func BenchmarkUpsert(b *testing.B) {
 	}
 }
 
+// BenchmarkWarm counts in random keys of a million, as BenchmarkUpsert/hot, in batches that the table is told of.
+func BenchmarkWarm(b *testing.B) {
+	_, t := openBench(b, statestore.Options{})
+	fill(b, t)
+	keys := make([]byte, 8*256)
+	records := make([]record.Record, 256)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := 0; b.Loop(); i++ {
+		at := i % len(records)
+		if at == 0 {
+			for j := range records {
+				key := keys[8*j : 8*j+8]
+				records[j].Group, records[j].Key = benchKey(r.IntN(benchKeys), key), key
+			}
+		}
+		if at%32 == 0 {
+			t.Warm(records[at:])
+		}
+		v, _, err := t.Upsert(records[at].Group, records[at].Key, 8)
+		if err != nil {
+			b.Fatal(err)
+		}
+		v[7]++
+	}
+}
+
 func persist(b *testing.B, s *statestore.Snapshot) {
 	if _, err := s.Persist(context.Background(), new(storetest.Files)); err != nil {
 		b.Fatal(err)

@@ -44,6 +44,7 @@ type dumpWriter struct {
 	group   record.KeyGroup
 	block   []byte
 	entries uint64
+	warmed  uint64 // see warmEntries
 }
 
 // dump writes a whole dump: each of the parts with write, which takes all of it or what its generation changed.
@@ -145,8 +146,20 @@ func (d *dumpWriter) writeChanges(p part) error {
 	if planted.Is(planted.LoseDelta) && len(refs) > 0 {
 		refs = refs[:len(refs)-1]
 	}
+	for len(refs) > 0 {
+		run := refs[:min(len(refs), warmAhead)]
+		refs = refs[len(run):]
+		d.warmed += warmEntries(p.chunks, run)
+		if err := d.addAll(p.chunks, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dumpWriter) addAll(chunks [][]byte, refs []uint32) error {
 	for _, ref := range refs {
-		if e := entryAt(p.chunks, ref); !e.dead() {
+		if e := entryAt(chunks, ref); !e.dead() {
 			if err := d.add(e); err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ type Table struct {
 	store  *Store
 	seed   maphash.Seed
 	shards []*shard // by key group; nil where nothing was stored
+	warm   warmer
 }
 
 // Upsert returns the value of key for change in place, and records it as changed. A key that is absent, or whose value

@@ -38,6 +38,9 @@ type Table interface {
 	Put(group record.KeyGroup, key, value []byte) error
 	// Delete removes key; removing an absent key is no error.
 	Delete(group record.KeyGroup, key []byte) error
+	// Warm tells that the next calls will be for the keys of these records, whose groups are computed, so that waits for memory
+	// may overlap. It returns how many of them it took notice of, at least one, and changes nothing.
+	Warm(records []record.Record) int
 	// Changed calls f for each key that was changed since the last barrier and still exists. f must not call the table.
 	Changed(f func(group record.KeyGroup, key, value []byte) error) error
 }

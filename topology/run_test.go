@@ -185,6 +185,8 @@ func (m *memTable) Delete(group record.KeyGroup, key []byte) error {
 	return nil
 }
 
+func (*memTable) Warm(records []record.Record) int { return len(records) }
+
 func (m *memTable) Changed(f func(record.KeyGroup, []byte, []byte) error) error {
 	var keys []string
 	for k := range m.changed {

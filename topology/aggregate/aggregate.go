@@ -23,6 +23,7 @@ type Table interface {
 	Upsert(group record.KeyGroup, key []byte, size int) (value []byte, found bool, err error)
 	Get(group record.KeyGroup, key []byte) (value []byte, found bool, err error)
 	Put(group record.KeyGroup, key, value []byte) error
+	Warm(records []record.Record) int
 	Changed(f func(group record.KeyGroup, key, value []byte) error) error
 }
 
@@ -103,6 +104,22 @@ var errNoKey = errors.New("the record has no key, and an aggregate needs one")
 type counter struct {
 	table Table
 	group func(*record.Record) record.KeyGroup
+}
+
+// Ahead implements step.Ahead.
+func (c *counter) Ahead(records []record.Record) int { return ahead(c.table, c.group, records) }
+
+// groupsAhead is how many key groups are computed before the table is told of the records.
+const groupsAhead = 32
+
+func ahead(table Table, group func(*record.Record) record.KeyGroup, records []record.Record) int {
+	records = records[:min(len(records), groupsAhead)]
+	for i := range records {
+		if records[i].Key != nil {
+			group(&records[i])
+		}
+	}
+	return table.Warm(records)
 }
 
 // Apply implements step.Func.

@@ -41,6 +41,8 @@ func (m *memory) Put(_ record.KeyGroup, key, value []byte) error {
 	return m.fail
 }
 
+func (m *memory) Warm(records []record.Record) int { return len(records) }
+
 func (m *memory) Changed(f func(record.KeyGroup, []byte, []byte) error) error {
 	for _, k := range m.order {
 		if err := f(7, []byte(k), m.rows[k]); err != nil {

@@ -71,6 +71,9 @@ func (p *part) rank() int {
 	return 1
 }
 
+// Ahead implements step.Ahead.
+func (f *fold) Ahead(records []record.Record) int { return ahead(f.table, f.opts.Group, records) }
+
 // Apply implements step.Func.
 func (f *fold) Apply(b *record.Batch, r *record.Record) (bool, error) {
 	if r.Value == nil {

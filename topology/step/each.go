@@ -17,23 +17,34 @@ type Func interface {
 	Apply(b *record.Batch, r *record.Record) (keep bool, err error)
 }
 
+// Ahead is a Func that wants to see records before it is given them one by one.
+type Ahead interface {
+	// Ahead looks at the first of the records to come, and returns how many it has looked at, at least one. Apply is then called
+	// for those.
+	Ahead(records []record.Record) int
+}
+
 // Reject applies the on_error policy to a record: nil means that it is dealt with, an error ends the attempt.
 type Reject func(r *record.Record, cause error) error
 
 // Each runs a Func over batches.
 type Each struct {
 	apply  Func
+	ahead  Ahead // nil where apply does not look ahead
 	reject Reject
-	// read is the record under work, write the place of the next one that is kept.
-	read, write int
+	// read is the record under work, write the place of the next one that is kept, seen that of the next to look ahead at.
+	read, write, seen int
 }
 
 // NewEach returns an operator that applies f to every record.
-func NewEach(f Func, reject Reject) *Each { return &Each{apply: f, reject: reject} }
+func NewEach(f Func, reject Reject) *Each {
+	ahead, _ := f.(Ahead)
+	return &Each{apply: f, ahead: ahead, reject: reject}
+}
 
 // Process implements topology.Operator.
 func (e *Each) Process(b *record.Batch) error {
-	e.read, e.write = 0, 0
+	e.read, e.write, e.seen = 0, 0, 0
 	for e.read < len(b.Records) {
 		cause := e.run(b)
 		if cause == nil {
@@ -57,6 +68,9 @@ func (e *Each) run(b *record.Batch) (cause error) {
 		}
 	}()
 	for ; e.read < len(b.Records); e.read++ {
+		if e.ahead != nil && e.read >= e.seen {
+			e.seen = e.read + e.ahead.Ahead(b.Records[e.read:])
+		}
 		r := &b.Records[e.read]
 		keep, err := e.apply.Apply(b, r)
 		if err != nil {

@@ -66,6 +66,40 @@ func TestEachGoesOnAfterAFault(t *testing.T) {
 	}
 }
 
+// seer is a script that looks ahead at two records, and notes what it sees and what it is given.
+type seer struct {
+	script
+	log []string
+}
+
+func (s *seer) Ahead(records []record.Record) int {
+	n := min(2, len(records))
+	for _, r := range records[:n] {
+		s.log = append(s.log, "see "+string(r.Value))
+	}
+	return n
+}
+
+func (s *seer) Apply(b *record.Batch, r *record.Record) (bool, error) {
+	s.log = append(s.log, string(r.Value))
+	return s.script.Apply(b, r)
+}
+
+// TestEachLooksAheadAtEveryRecord once, before it is applied, and after a fault goes on where it was.
+func TestEachLooksAheadAtEveryRecord(t *testing.T) {
+	s := &seer{}
+	e := NewEach(s, func(*record.Record, error) error { return nil })
+	for range 2 {
+		s.log = nil
+		if err := e.Process(batch("a", "fail", "b", "drop", "fail")); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Join(s.log, ", "), "see a, see fail, a, fail, see b, see drop, b, drop, see fail, fail"; got != want {
+			t.Errorf("seen and applied: %s, want %s", got, want)
+		}
+	}
+}
+
 func TestErrorsThatEndTheAttempt(t *testing.T) {
 	stop := errors.New("policy says stop")
 	reject := func(*record.Record, error) error { return stop }
