@@ -8,7 +8,7 @@
 //	                                  ▼
 //	                               Snapshot: slices of index, chunks and dirty list    background goroutine
 //	                                  │ Persist
-//	                                  ├─ pebble: delta of what changed ─▶ upload; now and then a base:
+//	                                  ├─ pebble: delta of what changed ─▶ upload; now and then all deltas as one, or a base:
 //	                                  │          sorted table ─▶ Ingest ─▶ Checkpoint ─▶ upload of new files
 //	                                  ├─ fs:     dump in one file ─▶ upload
 //	                                  └─ memory: dump inside the handle
@@ -36,8 +36,12 @@
 // a dump of the entries that one generation changed, in the order in which they lie there. A base moves all that memory
 // has and Pebble has not into Pebble: the newest version of each key once, however often it changed since the base
 // before. Sorting, filters and compaction are paid for bases only, so a counter that changes in every interval costs a few
-// bytes for each. Freeze makes a base of every snapshot until one is stored after a restore, and then of one whenever the
-// deltas have grown to Options.DeltaBytes or maxDeltas. Which files a checkpoint needs is in its handle, so files shared
+// bytes for each. Where the state fits well into memory, not even that: the deltas are folded into one (pebble_fold.go),
+// which is written as memory lies, at a tenth of the price.
+//
+// Freeze makes a base of every snapshot until one is stored after a restore. Later it makes one when memory fills up and much
+// of it is not in Pebble; and whenever the deltas have grown to Options.DeltaBytes or maxDeltas it makes a base or a fold,
+// whichever is cheaper in the long run (Store.nextExtent). Which files a checkpoint needs is in its handle, so files shared
 // by checkpoints stay as long as a manifest names them.
 //
 // # Why a miss may ask Pebble

@@ -38,9 +38,9 @@ type Options struct {
 	CacheBytes int64
 	// DirtyBytes is the size of changes not yet persisted at which Full reports true; half of CacheBytes by default.
 	DirtyBytes int64
-	// DeltaBytes is the size of changes, with Pebble, that are stored as deltas before the database takes them up, or
-	// half of that when the tables fill half of CacheBytes; half of CacheBytes by default. It bounds what a restore has to
-	// read one entry after the other, and what eviction has to leave in memory.
+	// DeltaBytes is the size of changes, with Pebble, that are stored as deltas before they are folded into one or the
+	// database takes them up; half of that when the tables fill half of CacheBytes. It is half of CacheBytes by default. It
+	// bounds what a restore has to read one entry after the other, and what eviction has to leave in memory.
 	DeltaBytes int64
 	// Groups is the number of key groups of the job.
 	Groups int

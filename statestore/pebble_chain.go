@@ -16,7 +16,8 @@ import (
 // A checkpoint with Pebble is a chain: the files of a Pebble checkpoint, the base, and a delta for each checkpoint since
 // that changed anything. A delta is a dump of what changed, written as it lies in memory: its price is that of the
 // bytes, where the database would sort them and then write them again and again. Before the first base the chain has
-// deltas only. Checkpoints share the files; each manifest names all that it needs.
+// deltas only, and where the state stays small there is never a base: then the deltas are folded into one now and then.
+// Checkpoints share the files; each manifest names all that it needs.
 type chain struct {
 	dir   string // where the local copy lies
 	files []string
@@ -24,6 +25,8 @@ type chain struct {
 }
 
 const deltaSuffix = ".delta"
+
+func deltaFile(n record.CheckpointID) string { return fmt.Sprintf("%08d%s", n, deltaSuffix) }
 
 func isDelta(file string) bool { return filepath.Ext(file) == deltaSuffix }
 
@@ -41,12 +44,15 @@ func split(h record.StateHandle) (base, deltas record.StateHandle) {
 	return base, deltas
 }
 
-// persist stores a new base where the snapshot was frozen for one, and otherwise what has changed.
+// persist stores what the snapshot was frozen for: a new base, one delta for all before, or what has changed.
 func (t *tier) persist(ctx context.Context, snaps []*Snapshot, up Uploader) (record.StateHandle, error) {
 	var err error
-	if last := snaps[len(snaps)-1]; last.extent == unabsorbed {
+	switch last := snaps[len(snaps)-1]; last.extent {
+	case unabsorbed:
 		err = t.rebase(ctx, last, up)
-	} else {
+	case folded:
+		err = t.fold(ctx, last, up)
+	default:
 		err = t.extend(ctx, snaps, up)
 	}
 	if err != nil {
@@ -62,10 +68,10 @@ func (t *tier) extend(ctx context.Context, snaps []*Snapshot, up Uploader) error
 		if s.stored || !s.changed() {
 			continue
 		}
-		file := fmt.Sprintf("%08d%s", s.n, deltaSuffix)
+		file := deltaFile(s.n)
 		path := filepath.Join(t.chain.dir, file)
 		if !s.written {
-			if err := t.writeDelta(path, s); err != nil {
+			if err := t.writeDelta(path, s, (*dumpWriter).writeChanges); err != nil {
 				return errors.Join(fmt.Errorf("writing changes: %w", err), remove(path))
 			}
 			s.written = true
@@ -85,7 +91,7 @@ func (s *Snapshot) changed() bool {
 	return slices.ContainsFunc(s.parts, func(p part) bool { return len(p.refs) > 0 })
 }
 
-func (t *tier) writeDelta(path string, s *Snapshot) error {
+func (t *tier) writeDelta(path string, s *Snapshot, write func(*dumpWriter, part) error) error {
 	if err := errors.Join(t.room(), os.MkdirAll(t.chain.dir, 0o755)); err != nil {
 		return err
 	}
@@ -94,7 +100,7 @@ func (t *tier) writeDelta(path string, s *Snapshot) error {
 		return err
 	}
 	t.out.Reset(f)
-	err = t.delta.dump(t.out, t.options.Groups, s.parts, (*dumpWriter).writeChanges)
+	err = t.delta.dump(t.out, t.options.Groups, s.parts, write)
 	if err == nil {
 		err = t.out.Flush()
 	}

@@ -37,6 +37,8 @@ const (
 	changes extent = iota
 	// unabsorbed is all that the cold tier does not have yet: together with that it is the whole state.
 	unabsorbed
+	// folded is the same as unabsorbed, to be stored as a delta.
+	folded
 	// everything is the whole state, where there is no cold tier.
 	everything
 )

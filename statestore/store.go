@@ -100,9 +100,10 @@ type memory struct {
 	hand  clockHand
 }
 
-// growth is what has been frozen as deltas since the last base.
+// growth is what has been frozen as deltas: the bytes since the last base, and bytes and number since the deltas were last
+// folded into one, or that base.
 type growth struct {
-	bytes, deltas int
+	sinceBase, bytes, deltas int
 }
 
 // Open starts a store that is empty or holds the key groups in owned of what restore refers to: the states of all
@@ -190,18 +191,26 @@ func (s *Store) freeze() *Snapshot {
 const maxDeltas = 64
 
 // nextExtent decides what the next snapshot has to hold. A base makes room: what it moves to the cold tier may leave memory,
-// and its deltas need not be read in a restore.
+// and its deltas need not be read in a restore. It costs ten times as much for an entry as a delta. So as long as memory has
+// room, and what is not in the cold tier is less than a restore may have to read, the deltas are folded into one instead,
+// unless that would write much for little change.
 func (s *Store) nextExtent() extent {
-	grown := int64(s.since.bytes + s.dirtyBytes)
-	pressed := int64(s.bytes) > s.options.CacheBytes/2 && grown >= s.options.DeltaBytes/2
-	switch g := &s.since; {
+	g, limit := &s.since, s.options.DeltaBytes
+	sinceBase, sinceFold := int64(g.sinceBase+s.dirtyBytes), int64(g.bytes+s.dirtyBytes)
+	kept := min(sinceBase, int64(s.bytes)) // what the cold tier does not have, at most
+	pressed := int64(s.bytes) > s.options.CacheBytes/2 && sinceBase >= limit/2
+	due := sinceFold >= limit || g.deltas == maxDeltas
+	switch {
 	case s.cold == nil:
 		return everything
-	case !s.rooted.Load(), grown >= s.options.DeltaBytes, pressed, g.deltas == maxDeltas:
+	case !s.rooted.Load(), pressed, due && (kept >= limit || sinceFold < kept/2):
 		*g = growth{}
 		return unabsorbed
+	case due:
+		*g = growth{sinceBase: int(sinceBase), deltas: 1}
+		return folded
 	case s.dirtyBytes > 0:
-		g.bytes += s.dirtyBytes
+		g.sinceBase, g.bytes = int(sinceBase), int(sinceFold)
 		g.deltas++
 	}
 	return changes
@@ -215,7 +224,7 @@ func (s *shard) freeze(generation uint32, e extent, absorbed uint32) (p part, ne
 		s.changed = generation
 	}
 	switch e {
-	case unabsorbed:
+	case unabsorbed, folded:
 		needed = s.changed > absorbed
 	case everything:
 		p.index, s.walker = s.index, generation

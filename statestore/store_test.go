@@ -29,10 +29,10 @@ func TestPebble(t *testing.T) {
 	storetest.Run(t, statestore.Options{Backend: statestore.Pebble, CacheBytes: 1 << 20})
 }
 
-// TestPebbleChains goes through chains of bases only, of deltas only, and of both.
+// TestPebbleChains goes through chains of bases only, of deltas only, of both, and of deltas that are folded.
 func TestPebbleChains(t *testing.T) {
 	storetest.Mix(t, statestore.Options{CacheBytes: 1 << 20, DeltaBytes: 1}, statestore.Options{DeltaBytes: 1 << 30},
-		statestore.Options{CacheBytes: 1 << 20, DeltaBytes: 20 << 10})
+		statestore.Options{CacheBytes: 1 << 20, DeltaBytes: 20 << 10}, statestore.Options{CacheBytes: 64 << 20, DeltaBytes: 20 << 10})
 }
 
 func TestMixedBackends(t *testing.T) {

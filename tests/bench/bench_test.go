@@ -148,7 +148,7 @@ func (r *rig) profile(name string, pid int) {
 	if dir == "" {
 		return
 	}
-	cmd := exec.CommandContext(r.t.Context(), "perf", "record", "-F", "499", "-g", "-o", filepath.Join(dir, name+".data"), "-p", strconv.Itoa(pid))
+	cmd := exec.Command("perf", "record", "-F", "499", "-g", "-o", filepath.Join(dir, name+".data"), "-p", strconv.Itoa(pid))
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
