@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirstream/weir/checkpoint"
@@ -100,7 +101,12 @@ func (a *attempt) goOnFrom(m *checkpoint.Manifest, manifest record.Blob) error {
 	if err := a.sameOutputs(m); err != nil {
 		return err
 	}
-	return fits(m, a.plan, a.job.settings.Logger)
+	leave, err := fits(m, a.plan, a.job.settings)
+	for _, operator := range leave {
+		a.job.settings.Logger.Warn("state is left behind, as accepted", "operator", operator, "checkpoint", m.Checkpoint)
+	}
+	a.base.states = slices.DeleteFunc(slices.Clone(m.States), func(h record.StateHandle) bool { return slices.Contains(leave, h.Operator) })
+	return err
 }
 
 // count gives the attempt a number above all that the ledger, the store and this process know of.

@@ -25,7 +25,7 @@ type Settings struct {
 	StartTimeout time.Duration
 	// ShutdownTimeout bounds a stop in order, from the signal to the end of Run.
 	ShutdownTimeout time.Duration
-	// AcceptLoss names the sources and topics whose loss is accepted: what only an operator may decide, and has decided.
+	// AcceptLoss names the sources, topics and (as operators.NAME) states whose loss is accepted: what only an operator may decide, and has decided.
 	AcceptLoss []string
 	// MissingAfter is how long a topic may be gone; 0 means consumer.MissingAfter.
 	MissingAfter time.Duration

@@ -91,6 +91,14 @@ func TestThePrintedCommandMovesOn(t *testing.T) {
 			r.input = "other"
 			return "but the pipeline names topic " + r.job + "-other"
 		}, 111},
+		"operator renamed": {func(r *rig) string {
+			r.file("  count: {", "  counted: {", "{from: count,", "{from: counted,")
+			return "the checkpoint holds state of count, which the pipeline does not have"
+		}, 110},
+		"aggregate changed": {func(r *rig) string {
+			r.file("count: count()", "count: count_distinct(key)")
+			return "the state of operator count was written as"
+		}, 110},
 		"output recreated": {func(r *rig) string { r.recreate("copies"); return "the results of before are gone" }, 10},
 		"ledger recreated": {func(r *rig) string {
 			r.kafka.DeleteTopic(r.job + "-weir-ledger")
@@ -139,7 +147,7 @@ func outputRecreated(r *rig) {
 
 func TestAcceptLossNamesWhatThereIs(t *testing.T) {
 	status, _, errOut := weir(t, "run", starterFile(t), "--accept-loss", "viws")
-	if status != exitUsage || !strings.Contains(errOut, "views") {
+	if status != exitUsage || !strings.Contains(errOut, "views") || !strings.Contains(errOut, "operators.NAME") {
 		t.Errorf("status %d, %s", status, errOut)
 	}
 }

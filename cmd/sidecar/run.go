@@ -34,8 +34,8 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
 	}
 	fileFlag(cmd)
 	takeOver := cmd.Flags().Bool("take-over", false, "do not look whether another instance of the job is at work; it is fenced, and ends")
-	acceptLoss := cmd.Flags().StringSlice("accept-loss", nil, "sources and topics of which the job said that something is lost: go on "+
-		"without it")
+	acceptLoss := cmd.Flags().StringSlice("accept-loss", nil, "sources, topics and operators of which the job said that something "+
+		"is lost: go on without it")
 	config.AddFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		file, err := namedFile(cmd, args)
@@ -59,7 +59,8 @@ which loses nothing: the next start goes on from the last committed checkpoint.`
 	return cmd
 }
 
-// knownLosses checks that each name is one of a source, an output topic or the ledger.
+// knownLosses checks that each name is one of a source, an output topic or the ledger, or that of an operator, which the pipeline
+// need not have any more.
 func knownLosses(c *config.Config, names []string) error {
 	_, known := c.Graph.Topics()
 	known = append(known, c.LedgerTopic())
@@ -67,8 +68,8 @@ func knownLosses(c *config.Config, names []string) error {
 		known = append(known, s.Name)
 	}
 	for _, n := range names {
-		if !slices.Contains(known, n) {
-			return usageError{fmt.Errorf("--accept-loss %s: the pipeline has no such source or output topic, expected one of %s", n,
+		if !slices.Contains(known, n) && !strings.HasPrefix(n, "operators.") {
+			return usageError{fmt.Errorf("--accept-loss %s: the pipeline has no such source or output topic, expected operators.NAME or one of %s", n,
 				strings.Join(known, ", "))}
 		}
 	}
