@@ -47,7 +47,7 @@ type Kafka struct {
 	Ledger             string        `key:"ledger" doc:"Topic of the witness records, compacted, one partition; JOB-weir-ledger where it is empty."`
 	TransactionTimeout time.Duration `key:"transaction_timeout" default:"5m" min:"10s" max:"24h" doc:"Time after which the brokers abort a transaction that nobody ends. It must cover the checkpoint interval and a recovery, and not exceed the brokers' transaction.max.timeout.ms."`
 	PartitionDiscovery time.Duration `key:"partition_discovery" default:"1m" min:"1s" doc:"Time between two looks for new partitions."`
-	StartTimeout       time.Duration `key:"start_timeout" default:"10s" min:"1s" doc:"How long the start waits for brokers and topics before it gives up."`
+	StartTimeout       time.Duration `key:"start_timeout" default:"10s" min:"1s" doc:"How long the start waits for brokers and topics before it gives up. Brokers may come up after the job."`
 	DialTimeout        time.Duration `key:"dial_timeout" default:"2s" min:"50ms" doc:"Time for opening a connection."`
 	ControlTimeout     time.Duration `key:"control_timeout" default:"5s" min:"100ms" doc:"Time for the answer to a control or transaction request; a stopped broker is noticed after it."`
 	RequestTimeout     time.Duration `key:"request_timeout" default:"10s" min:"1s" doc:"Time for a produce request on the broker, and for a fetch on top of its wait."`

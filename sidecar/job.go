@@ -74,7 +74,7 @@ func (j *Job) connect(ctx context.Context) error {
 	j.setState(admin.Starting, "connecting to Kafka at "+strings.Join(s.Kafka.Brokers, ", "))
 	ctx, cancel := context.WithTimeoutCause(ctx, s.StartTimeout, errSlowStart)
 	defer cancel()
-	cluster, err := kafka.Open(ctx, s.Kafka)
+	cluster, err := j.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,23 @@ func (j *Job) connect(ctx context.Context) error {
 	j.mu.connected = true
 	j.mu.Unlock()
 	return nil
+}
+
+// open waits for brokers that have not started yet: a sidecar may come up before they do.
+func (j *Job) open(ctx context.Context) (cluster *kafka.Cluster, err error) {
+	waiting := false
+	err = kafka.Repeat(ctx, "connect to Kafka", func() (err error) {
+		cluster, err = kafka.Open(ctx, j.settings.Kafka)
+		return err
+	}, func(err error) bool {
+		again := kafka.Unreachable(err) && ctx.Err() == nil
+		if again && !waiting {
+			waiting = true
+			j.settings.Logger.Warn("no broker is there yet, trying again", "for", j.settings.StartTimeout, "error", err)
+		}
+		return again
+	})
+	return cluster, err
 }
 
 // Close closes the connections to Kafka, after Run.

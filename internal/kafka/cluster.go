@@ -49,7 +49,8 @@ type Cluster struct {
 // refreshGap is the least time between two metadata requests, however many ask.
 const refreshGap = 50 * time.Millisecond
 
-// Open connects to the cluster and returns when one of the bootstrap brokers has told of the topics, or why none did.
+// Open connects to the cluster and returns when one of the bootstrap brokers has told of the topics, or, as a
+// *ConnectError, why none did.
 func Open(ctx context.Context, o Options, topics ...string) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -61,6 +62,10 @@ func Open(ctx context.Context, o Options, topics ...string) (*Cluster, error) {
 	c.mu.brokers, c.mu.topics = map[int32]string{}, map[string]*Topic{}
 	if err := c.Refresh(ctx, topics...); err != nil {
 		c.Close()
+		err = &ConnectError{err}
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
 		return nil, err
 	}
 	return c, nil

@@ -34,6 +34,13 @@ func Permanent(err error) bool {
 		errors.As(err, &token) && token.Response != nil && token.Response.StatusCode < 500
 }
 
+// Unreachable says that nobody listens where the brokers should be, as long as they have not started.
+func Unreachable(err error) bool {
+	var lookup *net.DNSError
+	var op *net.OpError
+	return !Permanent(err) && (errors.As(err, &lookup) || errors.As(err, &op) && op.Op == "dial")
+}
+
 // isAlert says that the broker has refused this side's part of a TLS handshake.
 func isAlert(err error) bool {
 	var op *net.OpError
@@ -47,6 +54,15 @@ func connectionClass(err error) Class {
 	}
 	return Refresh
 }
+
+// ConnectError says in one line for a person why there is no connection to the cluster.
+type ConnectError struct{ Cause error }
+
+// Error is what Describe makes of the cause.
+func (e *ConnectError) Error() string { return Describe(e.Cause) }
+
+// Unwrap returns the cause.
+func (e *ConnectError) Unwrap() error { return e.Cause }
 
 // Describe puts an error into one line for a person: what is wrong, where, and what to do. Brokers with the same trouble are
 // named together.
