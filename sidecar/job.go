@@ -187,6 +187,9 @@ func (j *Job) attempts(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if cure := fileCure(err); cure != "" {
+			err = fmt.Errorf("%w%s", err, cure)
+		}
 		if fenced = timesFenced(fenced, a, err); fenced > 0 {
 			if rival := a.rival(ctx, fenced); rival != nil {
 				err = fmt.Errorf("%w (%w)", rival, err)

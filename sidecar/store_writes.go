@@ -79,7 +79,22 @@ func storeCure(err error) string {
 	case errors.Is(err, checkpoint.ErrSync), errors.Is(err, statestore.ErrSync):
 		return "; the disk does not keep what it is given, replace it before the next start"
 	}
-	return ""
+	return fileCure(err)
+}
+
+// fileCure is what a person can do where a process has too many files open, "" for other errors.
+func fileCure(err error) string {
+	var limit syscall.Rlimit
+	switch {
+	case errors.Is(err, syscall.ENFILE):
+		return "; this machine has too many files open: raise fs.file-max"
+	case !errors.Is(err, syscall.EMFILE):
+		return ""
+	case syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil:
+		return "; raise the number of files that this process may have open (ulimit -n)"
+	}
+	return fmt.Sprintf("; this process may have %d files open, connections among them: raise that (ulimit -n, LimitNOFILE= of systemd, "+
+		"--ulimit nofile= of docker run)", limit.Cur)
 }
 
 // repeatable says whether a failed write may succeed when it is tried again: a full disk, a store that is not mounted or only

@@ -57,6 +57,15 @@ func TestAFullStoreIsTriedAgain(t *testing.T) {
 	}
 }
 
+func TestTooManyOpenFilesNameTheLimit(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{syscall.EMFILE: "LimitNOFILE=", syscall.ENFILE: "fs.file-max", syscall.EIO: ""} {
+		cure := fileCure(fmt.Errorf("restore: %w", &fs.PathError{Op: "open", Path: "x", Err: errno}))
+		if !strings.Contains(cure, want) || want == "" && cure != "" {
+			t.Errorf("%v: %q, want %q", errno, cure, want)
+		}
+	}
+}
+
 func TestWhatLastsIsNotTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		err   error

@@ -86,7 +86,7 @@ func (d *database) get(table uint32, group record.KeyGroup, key []byte) ([]byte,
 func (d *database) about(groups int) ([]string, error) {
 	value, closer, err := d.db.Get(aboutKey(aboutFormat))
 	if err != nil {
-		return nil, fmt.Errorf("state database without a format (%w): %w", err, ErrCorrupt)
+		return nil, fmt.Errorf("state database without a format: %w", damaged(err))
 	}
 	defer closer.Close()
 	if len(value) < 4 || binary.BigEndian.Uint32(value) != pebbleFormat {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/weirstream/weir/record"
 )
@@ -142,7 +143,7 @@ func readDatabase(ctx context.Context, h record.StateHandle, o Options, fetch Fe
 	var broken error
 	db, err := openDatabase(dir, o, true, func(err error) { broken = err })
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return damaged(err)
 	}
 	defer func() { err = errors.Join(err, db.close(), broken) }()
 	names, err := db.about(o.Groups)
@@ -163,4 +164,14 @@ func readDatabase(ctx context.Context, h record.StateHandle, o Options, fetch Fe
 		}
 	}
 	return nil
+}
+
+// damaged says of an error of stored files that they are corrupt, unless it is the operating system that would not have them
+// read just now: too many open files, no memory.
+func damaged(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) && errno != syscall.ENOENT {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }

@@ -508,3 +508,29 @@ func TestDeletedKeysStayDeleted(t *testing.T) {
 	}
 	s.expect(t, "key-100", strings.Repeat("v", 1000))
 }
+
+// TestTooManyOpenFilesAreNoDamage: what cannot be opened just now is not what an operator has to give up.
+func TestTooManyOpenFilesAreNoDamage(t *testing.T) {
+	files := new(storetest.Files)
+	s := open(t, onBases(t), files)
+	s.put(t, "k", "v")
+	h, err := s.checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close(t)
+	full := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen || op.Kind == errorfs.OpOpenDir {
+			return syscall.EMFILE
+		}
+		return nil
+	}))
+	for _, backend := range []statestore.Backend{statestore.Pebble, statestore.FS} {
+		o := statestore.WithFS(onDisk(t), full)
+		o.Backend, o.Run = backend, "run-2"
+		_, err := tryOpen(o, files, h)
+		if !errors.Is(err, syscall.EMFILE) || errors.Is(err, statestore.ErrCorrupt) {
+			t.Errorf("%s: restored with too many open files: %v", backend, err)
+		}
+	}
+}
