@@ -108,11 +108,22 @@ func TestDevOfNoRecordsEndsWell(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{nil, {"--input", "orders=" + empty}} {
-		status, out, errOut := weir(t, append([]string{"dev", "../../examples/orders/pipeline.yaml"}, args...)...)
-		if status != exitFine || out != "" {
-			t.Errorf("%v: status %d\n%s%s", args, status, out, errOut)
-		}
+	status, out, errOut := weir(t, "dev", "../../examples/orders/pipeline.yaml", "--input", "orders="+empty)
+	if status != exitFine || out != "" {
+		t.Errorf("status %d\n%s%s", status, out, errOut)
+	}
+}
+
+// TestDevOfAFailedJob says once what the job said, and ends as it did.
+func TestDevOfAFailedJob(t *testing.T) {
+	t.Setenv(asCommand, "1")
+	bad := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(bad, []byte("no json\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, _, errOut := weir(t, "dev", "../../examples/page-views/pipeline.yaml", "--input", "views="+bad)
+	if status != exitDecide || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "offset 0") {
+		t.Errorf("status %d\n%s", status, errOut)
 	}
 }
 
@@ -125,9 +136,10 @@ func TestDevNamesWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		{nil, exitUsage, "which pipeline"},
-		{[]string{example, "--input", "parcels=x"}, exitUsage, "parcels=x names no source"},
+		{[]string{example}, exitUsage, "--input orders=FILE"},
+		{[]string{example, "--input", "parcels=x"}, exitUsage, "one of orders"},
 		{[]string{example, "--input", "orders"}, exitUsage, "SOURCE=PATH"},
-		{[]string{example, "--input", "orders=nowhere.jsonl"}, exitFailed, "nowhere.jsonl"},
+		{[]string{example, "--input", "orders=nowhere.jsonl"}, exitUsage, "nowhere.jsonl"},
 		{[]string{example, "--within", "1ns", "--input", "orders=../../examples/orders/orders.jsonl"}, exitFailed, "not read within 1ns"},
 	}
 	for _, c := range cases {

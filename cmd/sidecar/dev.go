@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 	"unicode"
@@ -65,24 +67,41 @@ func runDev(cmd *cobra.Command, o dev.Options, inputs []string, output string) e
 	}
 	_, o.Outputs = c.Graph.Topics()
 	o.Command, o.Group, o.Ledger = []string{exe, "run"}, c.ConsumerGroup(), c.LedgerTopic()
-	results, err := dev.Run(cmd.Context(), o)
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	results, err := dev.Run(ctx, o)
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
 	if err != nil {
 		return err
 	}
 	return writeResults(cmd.OutOrStdout(), o.Outputs, results, output)
 }
 
+var errInterrupted = errors.New("interrupted")
+
 // inputTopics gives each source's topic its file.
 func inputTopics(c *config.Config, inputs []string) (map[string]string, error) {
 	topics := map[string]string{}
+	var names []string
 	for _, s := range c.Spec.Sources {
 		topics[s.Topic] = ""
+		names = append(names, s.Name)
+	}
+	if len(inputs) == 0 {
+		return nil, usageError{fmt.Errorf("no input: give records to sources of the pipeline (%s), as in --input %s=FILE.jsonl",
+			strings.Join(names, ", "), names[0])}
 	}
 	for _, in := range inputs {
 		name, path, found := strings.Cut(in, "=")
 		i := slices.IndexFunc(c.Spec.Sources, func(s topology.SourceSpec) bool { return s.Name == name })
 		if !found || i < 0 {
-			return nil, usageError{fmt.Errorf("--input %s names no source of the pipeline, expected SOURCE=PATH", in)}
+			return nil, usageError{fmt.Errorf("--input %s names no source of the pipeline, expected SOURCE=PATH with one of %s", in,
+				strings.Join(names, ", "))}
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, usageError{fmt.Errorf("--input %s: %w", in, err)}
 		}
 		topics[c.Spec.Sources[i].Topic] = path
 	}

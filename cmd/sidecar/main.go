@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/weirstream/weir/config"
+	"github.com/weirstream/weir/internal/dev"
 )
 
 func main() {
@@ -81,7 +82,10 @@ func status(err error) int {
 	var usage usageError
 	var invalid *config.InvalidError
 	var decide interface{ OperatorDecides() bool }
+	var job *dev.JobError
 	switch {
+	case errors.As(err, &job):
+		return job.Status
 	case errors.As(err, &usage), errors.As(err, &invalid):
 		return exitUsage
 	case errors.As(err, &decide) && decide.OperatorDecides():

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -100,7 +101,8 @@ func read(file string, partitions int32) (records []embedded.Record, err error) 
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
 	keyed := strings.EqualFold(filepath.Ext(file), ".tsv")
-	for lines.Scan() {
+	line := 0
+	for ; lines.Scan(); line++ {
 		r := embedded.Record{Partition: int32(len(records)) % partitions, Value: bytes.Clone(lines.Bytes())}
 		if len(r.Value) == 0 {
 			continue
@@ -110,10 +112,39 @@ func read(file string, partitions int32) (records []embedded.Record, err error) 
 		}
 		records = append(records, r)
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("input %s: the line after line %d is longer than %d bytes", file, line, maxLine)
+	} else if err != nil {
 		return nil, fmt.Errorf("input %s: %w", file, err)
 	}
 	return records, nil
+}
+
+// JobError is a job that ended by itself.
+type JobError struct {
+	// Status is its exit status, Text what it said last.
+	Status int
+	Text   string
+}
+
+// Error is what the job said.
+func (e *JobError) Error() string { return "the job ended: " + e.Text }
+
+// jobError finds out why the instance ended: a job's last word begins with its name. Where there is none the end of its log
+// has to tell.
+func jobError(i *instance.Instance, err error) error {
+	ended := i.Ended(err)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return ended
+	}
+	const said, advice = "weir: ", "weir: to go on all the same:"
+	for line := range strings.Lines(string(i.LastLines())) {
+		if text, found := strings.CutPrefix(line, said); found && !strings.HasPrefix(line, advice) {
+			return &JobError{exit.ExitCode(), strings.TrimSpace(text)}
+		}
+	}
+	return ended
 }
 
 // env points the pipeline to the embedded broker and to a folder of its own.
@@ -134,7 +165,11 @@ func (o Options) run(ctx context.Context, b *embedded.Broker, dir string) (map[s
 		return nil, errors.Join(err, i.Close())
 	}
 	err = o.await(ctx, b, i)
-	if err := errors.Join(err, i.Stop(stopWithin), i.Close()); err != nil {
+	stopErr := i.Stop(stopWithin)
+	if err == nil { // else how it ended after that is of no interest
+		err = stopErr
+	}
+	if err := errors.Join(err, i.Close()); err != nil {
 		return nil, err
 	}
 	return o.results(ctx, b)
@@ -149,7 +184,7 @@ func (o Options) await(ctx context.Context, b *embedded.Broker, i *instance.Inst
 	for {
 		select {
 		case err := <-i.Exited():
-			return i.Ended(err)
+			return jobError(i, err)
 		case <-ctx.Done():
 			return fmt.Errorf("%w:\n%s", context.Cause(ctx), i.LastLines())
 		case <-look.C:
