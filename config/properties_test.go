@@ -12,20 +12,21 @@ func withProperties(kafka string) []byte {
 }
 
 func TestKafkasOwnNamesAreTaken(t *testing.T) {
-	c, err := Parse("p.yaml", withProperties(`  fetch_bytes: 2MiB
+	both := certificate(t)
+	c, err := Parse("p.yaml", withProperties(strings.ReplaceAll(`  fetch_bytes: 2MiB
   properties:
     bootstrap.servers: a:1,b:2
     request.timeout.ms: 7000
     security.protocol: SSL
     ssl.keystore.location: both.pem
     compression.type: zstd
-`), nil)
+`, "both.pem", both)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := c.Kafka
-	if strings.Join(k.Brokers, " ") != "a:1 b:2" || k.RequestTimeout != 7*time.Second || !k.TLS.Enable || k.TLS.Cert != "both.pem" ||
-		k.TLS.Key != "both.pem" || k.Compression != "zstd" || k.FetchBytes != 2<<20 {
+	if strings.Join(k.Brokers, " ") != "a:1 b:2" || k.RequestTimeout != 7*time.Second || !k.TLS.Enable || k.TLS.Cert != both ||
+		k.TLS.Key != both || k.Compression != "zstd" || k.FetchBytes != 2<<20 {
 		t.Errorf("%+v", k)
 	}
 	if got := c.Origin("kafka.request_timeout").String(); got != "file p.yaml:9" {

@@ -79,9 +79,10 @@ func (c *Config) validateCache(check checker) {
 }
 
 func (c *Config) validateSecurity(check checker) {
-	tls, sasl := c.Kafka.TLS, c.Kafka.SASL
-	check(tls.Cert != "" || tls.Key == "", "kafka.tls.cert", "is missing, expected the certificate of kafka.tls.key")
-	check(tls.Key != "" || tls.Cert == "", "kafka.tls.key", "is missing, expected the key of kafka.tls.cert")
+	sasl := c.Kafka.SASL
+	check(c.Kafka.TLS.Cert != "" || c.Kafka.TLS.Key == "", "kafka.tls.cert", "is missing, expected the certificate of kafka.tls.key")
+	check(c.Kafka.TLS.Key != "" || c.Kafka.TLS.Cert == "", "kafka.tls.key", "is missing, expected the key of kafka.tls.cert")
+	c.Kafka.TLS.validateFiles(check)
 	if sasl.Mechanism == "" {
 		check(sasl.Username == "" && sasl.Password == "", "kafka.sasl.mechanism", "is missing, expected how to authenticate "+
 			"with the user name and password")
