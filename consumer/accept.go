@@ -93,17 +93,18 @@ func (c *Consumer) findMissing(ctx context.Context) error {
 	for _, s := range c.opts.Sources {
 		exists, err := c.cluster.Exists(ctx, s.Topic)
 		if err != nil || exists {
+			delete(c.missingSince, s.Topic)
 			continue // whatever else is wrong with it is tried again
 		}
-		if c.missingSince.IsZero() {
-			c.missingSince = time.Now()
+		since, known := c.missingSince[s.Topic]
+		if !known {
+			since = time.Now()
+			c.missingSince[s.Topic] = since
 		}
-		if time.Since(c.missingSince) > c.opts.MissingAfter {
-			return &MissingError{Source: s.Name, Topic: s.Topic, Since: c.missingSince}
+		if time.Since(since) > c.opts.MissingAfter {
+			return &MissingError{Source: s.Name, Topic: s.Topic, Since: since}
 		}
-		return nil
 	}
-	c.missingSince = time.Time{}
 	return nil
 }
 

@@ -31,8 +31,8 @@ type Consumer struct {
 		fetchers map[string]*fetcher
 	}
 	errors errorCounts
-	// missingSince is when a topic was found missing first; the manager owns it.
-	missingSince time.Time
+	// missingSince is when each topic that is missing was found so first; the manager owns it.
+	missingSince map[string]time.Time
 	// lost tells the manager that a partition has no fetcher.
 	lost chan struct{}
 	// noMetadata and noLeader are what the manager may have to say again and again.
@@ -66,7 +66,7 @@ type partitionStats struct {
 // positions do not belong to the topics, unless that is accepted.
 func New(ctx context.Context, cluster *kafka.Cluster, o Options) (*Consumer, error) {
 	o.setDefaults()
-	c := &Consumer{cluster: cluster, opts: o, lost: make(chan struct{}, 1)}
+	c := &Consumer{cluster: cluster, opts: o, lost: make(chan struct{}, 1), missingSince: map[string]time.Time{}}
 	c.mu.byAt, c.mu.fetchers = map[record.SourcePartition]*partition{}, map[string]*fetcher{}
 	for i := range o.Subtasks {
 		l := &Lane{consumer: c, subtask: i, limit: int64(o.Prefetch)}

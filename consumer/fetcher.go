@@ -110,6 +110,7 @@ func (f *fetcher) fetch(ctx context.Context, parts []*partition, maxWait time.Du
 	if code := sarama.KError(resp.ErrorCode); code != sarama.ErrNoError {
 		return f.failed(ctx, parts, &kafka.Error{Op: "fetch from broker " + f.addr, Code: code})
 	}
+	f.fails.Over(f.consumer.opts.Logger, "fetching again", "broker", f.addr)
 	keep := planCopies(parts, resp)
 	left := map[*partition]bool{}
 	pause := false

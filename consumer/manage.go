@@ -92,7 +92,8 @@ func (c *Consumer) refresh(ctx context.Context) error {
 		}
 		return nil
 	}
-	c.missingSince = time.Time{}
+	c.noMetadata.Over(c.opts.Logger, "the metadata of the sources is there again")
+	clear(c.missingSince)
 	for i, s := range c.opts.Sources {
 		if err := c.discover(ctx, int32(i), s); err != nil {
 			return err

@@ -194,6 +194,8 @@ func (w *Writer) manage(ctx context.Context, g *errgroup.Group) error {
 				return fmt.Errorf("metadata of the outputs: %w", err)
 			}
 			w.noMetadata.Warn(w.opts.Logger, "metadata of the outputs is not to be had, trying again", "error", err)
+		} else if err == nil {
+			w.noMetadata.Over(w.opts.Logger, "the metadata of the outputs is there again")
 		}
 	}
 }
@@ -286,7 +288,7 @@ func (w *Writer) answered(p *partition, b *batch, o outcome) {
 	var settled []record.CheckpointID
 	switch v {
 	case written:
-		p.refusedSince = time.Time{}
+		w.taken(p)
 		if o.offset >= 0 {
 			p.last[b.identity] = max(p.last[b.identity], o.offset+int64(b.wire.LastOffsetDelta))
 		}
@@ -333,6 +335,17 @@ func (w *Writer) warn(p *partition, b *batch, err error) {
 	}
 	w.refused.Warn(w.opts.Logger, "a partition does not take the results; they wait, and are tried again and again", "partition", p.tp.String(),
 		"since", since, "transaction", b.identity.String(), "sequence", b.sequence, "error", err)
+}
+
+// taken ends what warn has told of. The writer's lock is held.
+func (w *Writer) taken(p *partition) {
+	if p.refusedSince.IsZero() {
+		return
+	}
+	if after := time.Since(p.refusedSince); after >= refusedLong {
+		w.opts.Logger.Info("a partition takes results again", "partition", p.tp.String(), "after", after.Round(time.Millisecond))
+	}
+	p.refusedSince = time.Time{}
 }
 
 // recycle frees what acknowledged batches held.
