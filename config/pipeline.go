@@ -39,7 +39,7 @@ func sourceProperties() []property {
 	return []property{
 		{name: "topic", form: oneText, required: true, meaning: "Topic to read."},
 		{name: "format", form: oneText, enum: format.Names(), meaning: "Form of the values; raw by default: bytes of which nothing is known. int64 is eight bytes, big endian."},
-		{name: "fields", form: namedTexts, meaning: "Types of members of JSON values: " + strings.Join(row.TypeNames(), ", ") + ". Expressions are checked against them, and so is each record. Without this section expressions may name any member, of any type; with it only those named here."},
+		{name: "fields", form: namedTexts, meaning: "Types of members of JSON values: " + strings.Join(row.TypeNames(), ", ") + ". Expressions are checked against them at start, and the members that an expression names in each record: one of another type is a fault of the record. Without this section expressions may name any member, of any type; with it only those named here."},
 		{name: "start", form: oneText, meaning: "Where a partition is read from that no checkpoint knows: earliest (the default), latest, or a time such as 2026-01-31T00:00:00Z."},
 		onErrorProperty("Holds for everything downstream, until an operator says otherwise."),
 		deadLetterProperty(),

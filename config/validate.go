@@ -29,9 +29,7 @@ func (c *Config) validate(l *layers) {
 	check(c.Job == "" || resourceName.MatchString(c.Job), "job", "%q is no name for a job, expected letters, digits, dot, "+
 		"dash and underscore", c.Job)
 	for _, b := range c.Kafka.Brokers {
-		host, port, err := net.SplitHostPort(b)
-		number, bad := strconv.ParseUint(port, 10, 16)
-		check(err == nil && host != "" && bad == nil && number > 0, "kafka.brokers", "%q is no address, expected host:port", b)
+		check(IsAddress(b), "kafka.brokers", "%q is no address, expected host:port", b)
 	}
 	if c.Checkpoint.Guarantee == "exactly_once" {
 		least := 2*c.Checkpoint.Interval + 8*time.Second
@@ -44,6 +42,13 @@ func (c *Config) validate(l *layers) {
 	c.validateCache(check)
 	c.validateSecurity(check)
 	c.validateTopics(check)
+}
+
+// IsAddress says whether a text is host:port, as a broker's address has to be.
+func IsAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	number, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && bad == nil && number > 0
 }
 
 type checker func(ok bool, path, message string, args ...any)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/weirstream/weir/config"
 	"github.com/weirstream/weir/internal/demo"
 )
 
@@ -39,6 +40,11 @@ views are inside this process, unless --brokers names a cluster.`,
 func runDemo(cmd *cobra.Command, o demo.Options) error {
 	if o.Duration <= 0 || o.Rate <= 0 || o.KillEvery <= 0 {
 		return usageError{errors.New("--duration, --rate and --kill-every must be above 0")}
+	}
+	for _, b := range o.Brokers {
+		if !config.IsAddress(b) {
+			return usageError{fmt.Errorf("--brokers %s: expected host:port", b)}
+		}
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -42,6 +43,9 @@ func writeNew(file string, text []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return usageError{fmt.Errorf("%s exists and stays as it is; name another file", file)}
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return usageError{fmt.Errorf("the folder of %s is not there; make it first, or name another file", file)}
 	}
 	if err != nil {
 		return fmt.Errorf("the pipeline file cannot be written: %w", err)

@@ -95,7 +95,7 @@ func TestWrongUsage(t *testing.T) {
 	for _, args := range []string{
 		"nope", "validate", "validate --nope " + file, "plan " + file + " --partitions page-views", "config",
 		"plan " + file + " --partitions " + counts + " -o png", "version extra", "validate /does/not/exist.yaml",
-		"config " + file + " --log-level=loud",
+		"config " + file + " --log-level=loud", "init /no/such/folder/pipeline.yaml", "demo --brokers localhost",
 	} {
 		if status, _, errOut := weir(t, strings.Fields(args)...); status != exitUsage || errOut == "" {
 			t.Errorf("weir %s: status %d, want %d; %s", args, status, exitUsage, errOut)

@@ -156,6 +156,8 @@ func (t *txnCommand) abort(ctx context.Context) error {
 			prepared[0])
 	}
 	if !before.Known() {
+		// What cannot be written here is no reason to fail.
+		_, _ = fmt.Fprintf(t.errOut, "these brokers know no transactional id of job %s: nothing to abort\n", t.conf.Job)
 		return t.show(before, before) // fencing ids that nobody has used would only make them
 	}
 	after, err := t.txns.Abort(ctx)

@@ -134,7 +134,7 @@ func acceptTxnAbort(t *testing.T, e *kafkatest.Endpoint) {
 	if r := b.wantOpen(0, 0); len(r.Transactions) != 3 || r.Transactions[0].State != "Absent" || r.Committed != 0 {
 		t.Errorf("before the first start: %+v", r)
 	}
-	if status, _, errOut := b.txn("abort"); status != exitFine {
+	if status, _, errOut := b.txn("abort"); status != exitFine || !strings.Contains(errOut, "nothing to abort") {
 		t.Errorf("abort before the first start: status %d, %s", status, errOut)
 	}
 	if r := b.wantOpen(0, 0); r.Transactions[0].State != "Absent" {
