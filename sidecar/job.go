@@ -53,7 +53,7 @@ var errSlowStart = errors.New("the brokers did not answer within kafka.start_tim
 func New(s Settings) (*Job, error) {
 	store, err := checkpoint.NewDir(s.Checkpoint.Dir)
 	if err != nil {
-		return nil, err
+		return nil, placeError("checkpoint.store", err)
 	}
 	catalog, err := checkpoint.NewCatalog(store, s.Job)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,11 +46,11 @@ func takeLease(s *Settings) (*lease, error) {
 func openLease(s *Settings) (*lease, error) {
 	folder := filepath.Join(s.State.Dir, s.Job)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, fmt.Errorf("state.dir: %w", err)
+		return nil, placeError("state.dir", err)
 	}
 	f, err := os.OpenFile(filepath.Join(folder, leaseFile), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("state.dir: %w", err)
+		return nil, placeError("state.dir", err)
 	}
 	l := &lease{file: f}
 	if err := l.take(s); err != nil {
@@ -57,6 +58,14 @@ func openLease(s *Settings) (*lease, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// placeError names the key of a folder that cannot be used, and what may be done.
+func placeError(key string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w; let the user of this process write there, or name another folder", key, err)
+	}
+	return fmt.Errorf("%s: %w", key, err)
 }
 
 func (l *lease) take(s *Settings) error {

@@ -66,6 +66,15 @@ func TestTooManyOpenFilesNameTheLimit(t *testing.T) {
 	}
 }
 
+func TestAFolderThatCannotBeUsedNamesItsKey(t *testing.T) {
+	for cause, want := range map[error]bool{fs.ErrPermission: true, syscall.EACCES: true, syscall.ENOTDIR: false} {
+		err := placeError("state.dir", &fs.PathError{Op: "mkdir", Path: "/var/lib/weir", Err: cause})
+		if !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), "state.dir: ") || strings.Contains(err.Error(), "another folder") != want {
+			t.Errorf("%v: %v", cause, err)
+		}
+	}
+}
+
 func TestWhatLastsIsNotTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		err   error
