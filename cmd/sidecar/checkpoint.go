@@ -47,12 +47,17 @@ func newCheckpointList() *cobra.Command {
 		Short: "List the checkpoints in the store, newest first",
 		Example: `  weir checkpoint list pipeline.yaml
   weir checkpoint list pipeline.yaml --output json`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: arguments(cobra.MaximumNArgs(1)),
 	}
+	fileFlag(cmd)
 	config.AddFlags(cmd.Flags())
 	var output *string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		catalog, err := openCatalog(cmd, args[0])
+		file, err := namedFile(cmd, args)
+		if err != nil {
+			return err
+		}
+		catalog, err := openCatalog(cmd, file)
 		if err != nil {
 			return err
 		}
@@ -78,16 +83,25 @@ sizes and SHA-256 digests. Where several attempts have tried the same checkpoint
 something is missing or damaged.`,
 		Example: `  weir checkpoint inspect pipeline.yaml
   weir checkpoint inspect pipeline.yaml 41 --output json`,
-		Args: arguments(cobra.RangeArgs(1, 2)),
+		Args: arguments(cobra.MaximumNArgs(2)),
 	}
+	fileFlag(cmd)
 	config.AddFlags(cmd.Flags())
 	var output *string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := checkpointNumber(args[1:])
+		named := min(len(args), 1) // unless the flag names the file, and the number is all there is
+		if cmd.Flags().Changed("file") && len(args) < 2 {
+			named = 0
+		}
+		file, err := namedFile(cmd, args[:named])
 		if err != nil {
 			return err
 		}
-		catalog, err := openCatalog(cmd, args[0])
+		id, err := checkpointNumber(args[named:])
+		if err != nil {
+			return err
+		}
+		catalog, err := openCatalog(cmd, file)
 		if err != nil {
 			return err
 		}

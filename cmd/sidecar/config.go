@@ -20,12 +20,17 @@ func newConfig() *cobra.Command {
 kafka.brokers), the file with the line, or the default. Secrets show as stars.`,
 		Example: `  weir init pipeline.yaml
   WEIR__CHECKPOINT__INTERVAL=250ms weir config pipeline.yaml`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: arguments(cobra.MaximumNArgs(1)),
 	}
+	fileFlag(cmd)
 	config.AddFlags(cmd.Flags())
 	var output *string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := load(cmd, args[0])
+		file, err := namedFile(cmd, args)
+		if err != nil {
+			return err
+		}
+		c, err := load(cmd, file)
 		if err != nil {
 			return err
 		}
@@ -62,6 +67,9 @@ func fileFlag(cmd *cobra.Command) {
 // namedFile is the pipeline file that the argument, or else the flag --file, names.
 func namedFile(cmd *cobra.Command, args []string) (string, error) {
 	file, _ := cmd.Flags().GetString("file") // fileFlag has added it
+	if file != "" && len(args) > 0 {
+		return "", usageError{fmt.Errorf("the pipeline file is named twice, %s and --file %s", args[0], file)}
+	}
 	if len(args) > 0 {
 		file = args[0]
 	}

@@ -24,13 +24,18 @@ func newPlan(ask partitionsOf) *cobra.Command {
 and writes which partitions. The partition counts come from the brokers, unless --partitions gives them all.`,
 		Example: `  weir init pipeline.yaml
   weir plan pipeline.yaml --partitions page-views=8,page-view-counts=4,page-views-dead=1 --output mermaid`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args: arguments(cobra.MaximumNArgs(1)),
 	}
+	fileFlag(cmd)
 	config.AddFlags(cmd.Flags())
 	given := cmd.Flags().StringSlice("partitions", nil, "partition counts, TOPIC=COUNT, instead of asking the brokers")
 	var output *string
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := load(cmd, args[0])
+		file, err := namedFile(cmd, args)
+		if err != nil {
+			return err
+		}
+		c, err := load(cmd, file)
 		if err != nil {
 			return err
 		}

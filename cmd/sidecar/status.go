@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -13,7 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirstream/weir/admin"
+	"github.com/weirstream/weir/config"
 )
+
+// listenVariable gives http.listen where no file does.
+const listenVariable = "WEIR__HTTP__LISTEN"
 
 // statusOptions are the flags of weir status.
 type statusOptions struct {
@@ -29,20 +35,24 @@ const statusTimeout = 5 * time.Second
 func newStatus() *cobra.Command {
 	var o statusOptions
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [FILE]",
 		Short: "Show how a running job is doing",
-		Long: `Shows the state of a running job, its checkpoints, open transactions, sources and outputs, as its HTTP address
-(http.listen) tells them. It ends with 0 when the job has answered, in whatever state it is, and with 1 when not.`,
+		Long: `Shows the state of a running job, its checkpoints, open transactions, sources and outputs, as its HTTP address tells
+them: that of --address, or http.listen of the pipeline file or of WEIR__HTTP__LISTEN, or the default. It ends with 0 when the job has answered, in whatever state it is, and with 1 when not.`,
 		Example: `  weir status
-  weir status --watch
+  weir status pipeline.yaml --watch
   weir status --address 127.0.0.1:8470 --output json`,
-		Args: arguments(cobra.NoArgs),
+		Args: arguments(cobra.MaximumNArgs(1)),
 	}
+	fileFlag(cmd)
 	cmd.Flags().StringVar(&o.address, "address", admin.DefaultListen, "http.listen of the job, host:port")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until interrupted")
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "time between two pictures with --watch")
 	var output *string
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if o.address, err = o.where(cmd, args); err != nil {
+			return err
+		}
 		o.json = *output == "json"
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
@@ -50,6 +60,29 @@ func newStatus() *cobra.Command {
 	}
 	output = outputFlag(cmd, "text", "json")
 	return cmd
+}
+
+// where finds the address to ask.
+func (o *statusOptions) where(cmd *cobra.Command, args []string) (string, error) {
+	file, _ := cmd.Flags().GetString("file")
+	switch {
+	case cmd.Flags().Changed("address"):
+		return o.address, nil
+	case file == "" && len(args) == 0:
+		return cmp.Or(os.Getenv(listenVariable), o.address), nil
+	}
+	file, err := namedFile(cmd, args)
+	if err != nil {
+		return "", err
+	}
+	c, err := config.Load(config.Options{File: file})
+	if err != nil {
+		return "", usageError{err}
+	}
+	if c.HTTP.Listen == "off" {
+		return "", usageError{fmt.Errorf("http.listen of %s is off, so the job tells nothing", file)}
+	}
+	return c.HTTP.Listen, nil
 }
 
 func (o *statusOptions) run(ctx context.Context, w io.Writer) error {

@@ -19,10 +19,14 @@ func newValidate() *cobra.Command {
 once, a line each, with where it is. Kafka is not asked.`,
 		Example: `  weir init pipeline.yaml
   weir validate pipeline.yaml`,
-		Args: arguments(cobra.MinimumNArgs(1)),
 	}
+	named := cmd.Flags().StringArrayP("file", "f", nil, "pipeline file, instead of an argument")
 	var output *string
-	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		files := append(args, *named...)
+		if len(files) == 0 {
+			return usageError{errors.New("which pipeline? name its file; see weir validate --help")}
+		}
 		return validate(cmd.OutOrStdout(), files, *output)
 	}
 	output = outputFlag(cmd, "text", "json")
