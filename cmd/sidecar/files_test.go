@@ -53,14 +53,13 @@ func TestStatusFindsTheJob(t *testing.T) {
 		args        []string
 	}{
 		{"", []string{"--address", address}},
-		{nobody, []string{"--address", address}},
 		{"", []string{file}},
 		{"", []string{"-f", file}},
+		{nobody, []string{"--address", address}},
 		{address, nil},
 	} {
-		t.Setenv(listenVariable, c.environment)
-		if c.environment == "" {
-			os.Unsetenv(listenVariable)
+		if c.environment != "" {
+			t.Setenv(listenVariable, c.environment)
 		}
 		if status, out, errOut := weir(t, append([]string{"status"}, c.args...)...); status != exitFine || asked != i+1 {
 			t.Errorf("%+v: status %d\n%s%s", c, status, out, errOut)
