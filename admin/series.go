@@ -64,7 +64,7 @@ func checkpointSeries() []series {
 			read: func(s *Status, emit emit) { emit(s.Checkpoints.IntervalSeconds) }},
 		{name: "weir_checkpoints_in_progress", help: "Checkpoints between trigger and commit.",
 			read: func(s *Status, emit emit) { emit(float64(len(s.Checkpoints.InProgress))) }},
-		{name: "weir_checkpoints_in_progress_limit", help: "Checkpoints in progress at which the sources pause.",
+		{name: "weir_checkpoints_in_progress_limit", help: "Checkpoints in progress at which the next barrier waits for a commit.",
 			read: func(s *Status, emit emit) { emit(float64(s.Checkpoints.MaxInFlight)) }},
 		{name: "weir_store_retries_total", counter: true, help: "Writes to the checkpoint store that failed and were tried again.",
 			read: func(s *Status, emit emit) { emit(float64(s.Store.Retries)) }},

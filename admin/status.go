@@ -96,7 +96,7 @@ type Checkpoints struct {
 	Committed *Committed `json:"committed,omitempty"`
 	// InProgress are those between trigger and commit, oldest first.
 	InProgress []InProgress `json:"in_progress"`
-	// MaxInFlight is the number in progress at which the sources pause.
+	// MaxInFlight is the number in progress at which the next barrier waits for a commit.
 	MaxInFlight int `json:"max_in_flight,omitempty"`
 	// IntervalSeconds is the time between two triggers.
 	IntervalSeconds float64 `json:"interval_seconds,omitempty"`

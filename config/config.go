@@ -87,7 +87,7 @@ type Checkpoint struct {
 	Guarantee       string        `key:"guarantee" default:"exactly_once" enum:"exactly_once|at_least_once" doc:"exactly_once writes each checkpoint's results in one transaction; at_least_once writes without, visible at once and repeated after a failure."`
 	Alignment       string        `key:"alignment" default:"aligned" enum:"aligned" doc:"How barriers meet at an operator of several inputs: aligned holds an input back until the others have caught up."`
 	Keep            int           `key:"keep" default:"3" min:"2" max:"10000" doc:"Committed checkpoints that are kept."`
-	MaxInFlight     int           `key:"max_in_flight" default:"3" min:"1" max:"16" doc:"Checkpoints between barrier and commit; with that many open the sources pause."`
+	MaxInFlight     int           `key:"max_in_flight" default:"3" min:"1" max:"16" doc:"Checkpoints between barrier and commit, of which exactly_once has at most one less than transactional_ids; with that many open the next barrier waits, and results go on into the open transaction."`
 	TransactionalID int           `key:"transactional_ids" default:"3" min:"2" max:"64" doc:"Transactional ids that the job takes in turn, so that the next transaction is at hand before the last is settled; three for intervals below 100ms."`
 }
 

@@ -60,6 +60,15 @@ type Checkpointing struct {
 	Transactions int
 }
 
+// inFlight is the most checkpoints that can be in progress: each holds its transactional id until it is settled, and one more is
+// written to.
+func (c *Checkpointing) inFlight() int {
+	if c.Transactions == 0 {
+		return c.InFlight
+	}
+	return min(c.InFlight, c.Transactions-1)
+}
+
 // State says where keyed state lives.
 type State struct {
 	Backend statestore.Backend

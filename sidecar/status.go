@@ -26,7 +26,7 @@ func (j *Job) Status() admin.Status {
 		State: state, Reason: reason, Started: j.started, Attempt: int64(number), AttemptStarted: began,
 		TransactionTimeoutSeconds: j.settings.TransactionTimeout.Seconds(),
 	}
-	s.Checkpoints.MaxInFlight = j.settings.Checkpoint.InFlight
+	s.Checkpoints.MaxInFlight = j.settings.Checkpoint.inFlight()
 	s.Checkpoints.IntervalSeconds = j.settings.Checkpoint.Interval.Seconds()
 	j.failures.Fill(&s)
 	if a != nil {
