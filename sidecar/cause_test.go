@@ -8,8 +8,10 @@ import (
 
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/consumer"
 	"github.com/weirstream/weir/internal/kafka"
+	"github.com/weirstream/weir/statestore"
 	"github.com/weirstream/weir/task"
 	"github.com/weirstream/weir/txsink"
 )
@@ -25,6 +27,10 @@ func TestCauseOfAnEnd(t *testing.T) {
 		{&StoreError{Last: syscall.EACCES}, admin.CauseStore, true},
 		{&LostCheckpointError{Job: "j", Checkpoint: 7, Cause: errors.New("gone")}, admin.CauseState, true},
 		{&LayoutError{Operator: "count"}, admin.CauseState, true},
+		{&StateLeftError{Operators: []string{"count"}}, admin.CauseState, true},
+		{fmt.Errorf("subtask 1: %w", statestore.ErrSync), admin.CauseState, true},
+		{fmt.Errorf("collect: %w", checkpoint.ErrSync), admin.CauseStore, true},
+		{fmt.Errorf("subtask 1: %w", statestore.ErrBroken), admin.CauseState, false},
 		{&consumer.GapError{Source: "in"}, admin.CauseData, true},
 		{fmt.Errorf("checkpoint 7: %w: %w", barrier.ErrCommitUnknown, &txsink.RecreatedError{Topic: "out"}), admin.CauseData, true},
 		{fmt.Errorf("%w (%w)", &AnotherInstanceError{Job: "j"}, txsink.ErrFenced), admin.CauseFenced, true},

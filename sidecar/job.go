@@ -13,6 +13,7 @@ import (
 	"github.com/weirstream/weir/consumer"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
+	"github.com/weirstream/weir/statestore"
 	"github.com/weirstream/weir/txsink"
 )
 
@@ -298,10 +299,12 @@ func (j *Job) numbered(a *attempt) {
 	j.mu.Unlock()
 }
 
-// final says that another attempt would end the same way.
+// final says that another attempt would end the same way, or, after an fsync that failed, must not be made: nobody knows what the
+// operating system kept of the files of this process.
 func final(err error) bool {
 	var store *StoreError
-	return operatorDecides(err) || errors.As(err, &store) && store.Final() || kafka.Permanent(err)
+	return operatorDecides(err) || errors.As(err, &store) && store.Final() || kafka.Permanent(err) ||
+		errors.Is(err, statestore.ErrSync) || errors.Is(err, checkpoint.ErrSync)
 }
 
 // operatorDecides says that only an operator may decide how to go on.

@@ -6,9 +6,11 @@ import (
 
 	"github.com/weirstream/weir/admin"
 	"github.com/weirstream/weir/barrier"
+	"github.com/weirstream/weir/checkpoint"
 	"github.com/weirstream/weir/internal/kafka"
 	"github.com/weirstream/weir/record"
 	"github.com/weirstream/weir/sidecar/coordinator"
+	"github.com/weirstream/weir/statestore"
 	"github.com/weirstream/weir/task"
 	"github.com/weirstream/weir/txsink"
 )
@@ -134,6 +136,7 @@ func causeOf(err error) admin.Cause {
 		store  *StoreError
 		lost   *LostCheckpointError
 		layout *LayoutError
+		left   *StateLeftError
 		other  *AnotherInstanceError
 	)
 	switch {
@@ -141,7 +144,10 @@ func causeOf(err error) admin.Cause {
 		return admin.CauseFenced
 	case errors.As(err, &store):
 		return admin.CauseStore
-	case errors.As(err, &lost), errors.As(err, &layout):
+	case errors.Is(err, checkpoint.ErrSync):
+		return admin.CauseStore
+	case errors.As(err, &lost), errors.As(err, &layout), errors.As(err, &left), errors.Is(err, statestore.ErrSync),
+		errors.Is(err, statestore.ErrBroken):
 		return admin.CauseState
 	case operatorDecides(err):
 		return admin.CauseData

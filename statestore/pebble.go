@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -52,7 +53,6 @@ func openDatabase(dir string, o Options, readOnly bool, fail func(error)) (*data
 		Cache:              cache,
 		DisableWAL:         true,
 		FormatMajorVersion: pebble.FormatNewest,
-		FS:                 &guardedFS{o.fs, fail},
 		Logger:             logger{o.Log.With("operator", o.Operator, "subtask", o.Subtask), fail},
 		MaxOpenFiles:       500,
 		MemTableSize:       256 << 10, // nothing is written there
@@ -62,11 +62,35 @@ func openDatabase(dir string, o Options, readOnly bool, fail func(error)) (*data
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	options.EnsureDefaults()
-	db, err := pebble.Open(dir, options)
+	var failed atomic.Pointer[error]
+	options.FS = &guardedFS{o.fs, func(err error) { failed.CompareAndSwap(nil, &err); fail(err) }}
+	d := &database{}
+	err := orderly(func() error {
+		if err := failed.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}, func() (err error) {
+		d.db, err = pebble.Open(dir, options)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the state database: %w", err)
 	}
-	return &database{db: db, write: options.MakeWriterOptions(0, db.TableFormat())}, nil
+	d.write = options.MakeWriterOptions(0, d.db.TableFormat())
+	return d, nil
+}
+
+// orderly makes a call of Pebble. Where a folder cannot be made durable, Pebble panics (vfs/atomicfs.Marker). The file system has
+// told that by then, which failed answers with; so it becomes the error of the call, and the process ends in order.
+func orderly(failed, call func() error) (err error) {
+	defer func() {
+		if cause := failed(); cause != nil {
+			_ = recover()
+			err = cause
+		}
+	}()
+	return call()
 }
 
 func (d *database) get(table uint32, group record.KeyGroup, key []byte) ([]byte, bool, error) {

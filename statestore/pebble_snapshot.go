@@ -69,7 +69,8 @@ func (t *tier) absorb(ctx context.Context, s *Snapshot) error {
 			return errors.Join(fmt.Errorf("writing changes: %w", err), remove(path))
 		}
 		// Ingesting takes the file away on success. Doing it twice with the same content does no harm.
-		if err := t.db.Ingest(context.WithoutCancel(ctx), []string{path}); err != nil {
+		err := orderly(s.store.Err, func() error { return t.db.Ingest(context.WithoutCancel(ctx), []string{path}) })
+		if err != nil {
 			return errors.Join(fmt.Errorf("ingesting changes: %w", err), remove(path))
 		}
 		t.tables, t.begun = len(s.tables), true
@@ -197,7 +198,7 @@ func (t *tier) rebase(ctx context.Context, s *Snapshot, up Uploader) error {
 		if err := errors.Join(t.room(), os.RemoveAll(dir)); err != nil {
 			return err
 		}
-		if err := t.link(dir, s.store); err != nil {
+		if err := orderly(s.store.Err, func() error { return t.db.Checkpoint(dir) }); err != nil {
 			return fmt.Errorf("taking a checkpoint of the database: %w", err)
 		}
 		t.ready = dir
@@ -229,19 +230,6 @@ func (t *tier) uploadAll(ctx context.Context, dir string, n record.CheckpointID,
 		})
 	}
 	return c, group.Wait()
-}
-
-// link takes the Pebble checkpoint. Where a folder cannot be made durable, Pebble panics (vfs/atomicfs.Marker); the file
-// system has marked the store as failed by then, which is the orderly way to end.
-func (t *tier) link(dir string, s *Store) (err error) {
-	defer func() {
-		if s.Err() == nil {
-			return
-		}
-		_ = recover()
-		err = s.Err()
-	}()
-	return t.db.Checkpoint(dir)
 }
 
 // upload stores one file of a checkpoint. Tables are immutable and stored once; the others are few and small, and differ

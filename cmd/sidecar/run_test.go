@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,12 +87,18 @@ func (r *rig) file(replace ...string) string {
 // start starts weir with the arguments given.
 func (r *rig) start(args ...string) {
 	r.t.Helper()
+	r.startUnder(nil, args...)
+}
+
+// startUnder has another command start it.
+func (r *rig) startUnder(command []string, args ...string) {
+	r.t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.log = filepath.Join(r.t.TempDir(), "log")
-	r.instance, err = instance.New(r.log, []string{asCommand + "=1"}, append([]string{exe}, args...)...)
+	r.instance, err = instance.New(r.log, []string{asCommand + "=1"}, slices.Concat(command, []string{exe}, args)...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
