@@ -133,10 +133,38 @@ func (s *SecureCluster) scramUser(name string, mechanism int8, h func() hash.Has
 // Allow gives a user a right on what has exactly this name, or on everything of the kind where name is "*".
 func (s *SecureCluster) Allow(user string, kind kmsg.ACLResourceType, name string, op kmsg.ACLOperation) {
 	s.t.Helper()
+	s.rule(user, kind, name, op, kmsg.ACLPermissionTypeAllow)
+}
+
+// Deny takes a right away, whatever is allowed, until the function that it returns is called.
+func (s *SecureCluster) Deny(user string, kind kmsg.ACLResourceType, name string, op kmsg.ACLOperation) (lift func()) {
+	s.t.Helper()
+	s.rule(user, kind, name, op, kmsg.ACLPermissionTypeDeny)
+	return func() {
+		s.t.Helper()
+		req, one := kmsg.NewPtrDeleteACLsRequest(), kmsg.NewDeleteACLsRequestFilter()
+		one.ResourceType, one.ResourceName, one.ResourcePatternType = kind, &name, kmsg.ACLResourcePatternTypeLiteral
+		one.Principal = kmsg.StringPtr("User:" + user)
+		one.Operation, one.PermissionType = op, kmsg.ACLPermissionTypeDeny
+		req.Filters = append(req.Filters, one)
+		ctx, cancel := s.context()
+		defer cancel()
+		resp, err := req.RequestWith(ctx, s.client)
+		if err == nil {
+			err = kerr.ErrorForCode(resp.Results[0].ErrorCode)
+		}
+		if err != nil {
+			s.t.Fatalf("lift what denies %s to %v %v %s: %v", user, op, kind, name, err)
+		}
+	}
+}
+
+func (s *SecureCluster) rule(user string, kind kmsg.ACLResourceType, name string, op kmsg.ACLOperation, permission kmsg.ACLPermissionType) {
+	s.t.Helper()
 	req, one := kmsg.NewPtrCreateACLsRequest(), kmsg.NewCreateACLsRequestCreation()
 	one.ResourceType, one.ResourceName, one.ResourcePatternType = kind, name, kmsg.ACLResourcePatternTypeLiteral
 	one.Principal, one.Host = "User:"+user, "*"
-	one.Operation, one.PermissionType = op, kmsg.ACLPermissionTypeAllow
+	one.Operation, one.PermissionType = op, permission
 	req.Creations = append(req.Creations, one)
 	ctx, cancel := s.context()
 	defer cancel()
@@ -145,7 +173,7 @@ func (s *SecureCluster) Allow(user string, kind kmsg.ACLResourceType, name strin
 		err = kerr.ErrorForCode(resp.Results[0].ErrorCode)
 	}
 	if err != nil {
-		s.t.Fatalf("allow %s to %v %v %s: %v", user, op, kind, name, err)
+		s.t.Fatalf("%v: %s to %v %v %s: %v", permission, user, op, kind, name, err)
 	}
 }
 
