@@ -72,3 +72,21 @@ func (v *Verdict) find(count *int64, format string, args ...any) {
 		v.Examples = append(v.Examples, fmt.Sprintf(format, args...))
 	}
 }
+
+// Totals returns, by key, the totals of ByUser or ByPage as of all that was fed: what the job's own state must hold, where nothing
+// is outstanding.
+func (c *Checker) Totals(b Branch) map[string]Total {
+	totals := map[string]Total{}
+	if b == ByPage {
+		for page, r := range c.verifier.pages {
+			totals[page] = Total{Views: r.views, Time: r.time}
+		}
+		return totals
+	}
+	for name, u := range c.verifier.users {
+		if u.running.views > 0 {
+			totals[name] = Total{Views: u.running.views, Time: u.running.time}
+		}
+	}
+	return totals
+}

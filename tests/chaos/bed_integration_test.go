@@ -271,6 +271,7 @@ func (b *bed) judge() {
 			}
 		}
 	}
+	b.judgeState()
 	b.must(b.checker.Close())
 }
 
